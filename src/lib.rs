@@ -1,1 +1,4 @@
-//! restow.
+//! restow moves the stored objects of a custom resource to its current storage version, proves that it did, and only then
+//! drops the old versions from `status.storedVersions` of the CustomResourceDefinition.
+
+pub mod api;

@@ -1,0 +1,24 @@
+//! The kind `StorageMigration` and its vocabulary, as users meet them.
+//!
+//! Here live the types that are stored in the cluster and the names that conditions, events and metrics share. Their doc
+//! comments ship as the descriptions of the CRD, so they speak to users; notes for implementers are plain comments.
+//! Nothing in here talks to a cluster or decides anything.
+
+mod condition;
+mod definition;
+#[expect(unreachable_pub, reason = "`KubeSchema` repeats the struct it is derived for, with its `pub`")]
+mod migration;
+mod reason;
+mod status;
+
+pub use condition::{ConditionType, Conditions};
+pub use definition::{DefinitionError, definition, definition_yaml};
+pub use migration::{
+    Mode, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, Pace, StorageMigration, StorageMigrationSpec, StoredVersions,
+    TargetResource,
+};
+pub use reason::{Reason, State};
+pub use status::{
+    Checkpoint, CheckpointPhase, Progress, REFUSALS_LISTED_MAX, RefusedObject, StorageMigrationStatus,
+    TargetStatus,
+};
