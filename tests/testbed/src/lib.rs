@@ -1,1 +1,32 @@
-//! The test bench.
+//! The test bench of restow: a real control plane on loopback and what tests need around it.
+//!
+//! Real etcd, real kube-apiserver: there is no fake of either here. Nothing in this crate knows restow's own code;
+//! it runs the binary it is given and looks at what the server and etcd hold afterwards.
+//!
+//! - [`binaries`]: where the control plane's programs come from
+//! - [`process`]: child processes that never outlive the run
+//! - [`control_plane`]: one etcd and one kube-apiserver, started, stopped, restarted
+//! - [`etcd`]: the oracle, what is really stored
+//! - [`audit`]: what was asked of the API server, and by whom
+//! - [`access`]: the shipped RBAC, as a cluster would have it
+//! - [`restow`]: the product's binary, run under that RBAC
+//! - [`crd`]: the CustomResourceDefinitions to migrate, and what an administrator does to them
+//! - [`objects`]: objects of those, made, changed and compared
+//! - [`webhook`]: a conversion webhook
+#![expect(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    clippy::panic,
+    reason = "a test that finds its bench broken has nothing better to do than to stop and say where"
+)]
+
+pub mod access;
+pub mod audit;
+pub mod binaries;
+pub mod control_plane;
+pub mod crd;
+pub mod etcd;
+pub mod objects;
+pub mod process;
+pub mod restow;
+pub mod webhook;
