@@ -7,6 +7,7 @@
 mod condition;
 mod definition;
 #[expect(unreachable_pub, reason = "`KubeSchema` repeats the struct it is derived for, with its `pub`")]
+#[expect(clippy::duplicated_attributes, reason = "each printer column has a type")]
 mod migration;
 mod reason;
 mod status;

@@ -2,3 +2,5 @@
 //! drops the old versions from `status.storedVersions` of the CustomResourceDefinition.
 
 pub mod api;
+pub mod cluster;
+pub mod plan;

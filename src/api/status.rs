@@ -103,11 +103,9 @@ pub struct Checkpoint {
     pub crd_uid: String,
     /// The storage version it belongs to.
     pub storage_version: String,
-    /// The generation of the StorageMigration it belongs to.
-    pub migration_generation: i64,
     /// The generation of the CustomResourceDefinition when this sweep started.
     pub crd_generation: i64,
-    /// The conversion of the CustomResourceDefinition when the run started, as a digest.
+    /// The conversion of the CustomResourceDefinition when the run started, without its CA bundle.
     pub conversion: String,
     /// The sweep it belongs to.
     pub phase: CheckpointPhase,

@@ -1,0 +1,25 @@
+//! Everything that talks to an API server. What the answers mean is decided in `plan`.
+//!
+//! Every request here is sent once: kube's own retries are switched off, so that each 429 and each 503 is seen by the
+//! engine, which slows down as a whole.
+
+mod access;
+mod call;
+mod connect;
+mod crds;
+mod events;
+mod leases;
+mod migrations;
+mod migrators;
+mod objects;
+mod pacer;
+mod slim_crd;
+
+pub use connect::{Cluster, ConnectError};
+pub use crds::{LiveCrd, Trimmed};
+pub use events::EventWriter;
+pub use migrations::StatusWritten;
+pub use pacer::{Pacer, Permit, Rate};
+pub use slim_crd::SlimCrd;
+
+pub use kube::runtime::watcher::Error as WatchError;

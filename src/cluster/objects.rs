@@ -1,0 +1,118 @@
+//! The objects of a target: listing them and visiting one. Only metadata passes through here, never a body.
+
+use kube::api::{GetParams, ListParams, Patch, PatchParams, ValidationDirective, VersionMatch};
+use kube::core::Request;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::Cluster;
+use crate::plan::{
+    Failure, Listing, Object, Outcome, Page, PageRequest, Reading, Target, Written, read_list,
+    read_second_look, read_visit,
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    namespace: Option<String>,
+    uid: String,
+    resource_version: String,
+}
+
+#[derive(Deserialize)]
+struct PartialObject {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct PartialList {
+    metadata: ListMetadata,
+    // An empty list is answered as null.
+    items: Option<Vec<PartialObject>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListMetadata {
+    #[serde(rename = "continue")]
+    continue_token: Option<String>,
+    remaining_item_count: Option<u64>,
+}
+
+impl Cluster {
+    /// Lists one page of a target's objects, as metadata, from etcd's present state.
+    ///
+    /// # Access
+    /// `list` on the resource.
+    pub async fn list(&self, target: &Target, page: &PageRequest) -> Listing {
+        let params = ListParams {
+            limit: Some(page.limit),
+            continue_token: page.continue_token.clone(),
+            // No resourceVersion: with "0" the server would ignore the limit and answer from a cache.
+            version_match: None::<VersionMatch>,
+            ..ListParams::default()
+        };
+        let answer =
+            self.call::<PartialList>(Request::new(url_path(target, None)).list_metadata(&params)).await;
+        read_list(answer.map(|answer| answer.body.into()), page.continue_token.is_some())
+    }
+
+    /// Sends the no-op write to one object, and looks at it once more where the answer doesn't say what was not found.
+    ///
+    /// # Guarantees
+    /// It never creates an object and never changes one: the patch is empty and carries no resourceVersion.
+    ///
+    /// # Access
+    /// `patch` and `get` on the resource.
+    pub async fn visit(&self, target: &Target, object: &Object) -> Outcome {
+        let path = Request::new(url_path(target, object.namespace.as_deref()));
+        let params = PatchParams {
+            field_manager: Some("restow".to_owned()),
+            field_validation: Some(ValidationDirective::Ignore),
+            ..PatchParams::default()
+        };
+        let request = path.patch_metadata(&object.name, &params, &Patch::Merge(json!({})));
+        let answer = self.call::<PartialObject>(request).await;
+        let written = answer.map(|answer| {
+            let Metadata { uid, resource_version, .. } = answer.body.metadata;
+            Written { uid, resource_version }
+        });
+        match read_visit(target, object, written) {
+            Reading::Plain(outcome) => outcome,
+            Reading::LookAgain(first) => {
+                let look = self.look(&path, object).await;
+                read_second_look(target, object, first, look)
+            }
+        }
+    }
+
+    async fn look(&self, path: &Request, object: &Object) -> Result<(), Failure> {
+        self.call::<PartialObject>(path.get_metadata(&object.name, &GetParams::default())).await.map(|_| ())
+    }
+}
+
+impl From<PartialList> for Page {
+    fn from(list: PartialList) -> Self {
+        let PartialList { metadata, items } = list;
+        Self {
+            objects: items.unwrap_or_default().into_iter().map(Object::from).collect(),
+            continue_token: metadata.continue_token.filter(|token| !token.is_empty()),
+            remaining: metadata.remaining_item_count,
+        }
+    }
+}
+
+impl From<PartialObject> for Object {
+    fn from(object: PartialObject) -> Self {
+        let Metadata { name, namespace, uid, resource_version } = object.metadata;
+        Self { namespace, name, uid, resource_version }
+    }
+}
+
+/// The endpoint of the storage version: no other version is ever read or written.
+fn url_path(target: &Target, namespace: Option<&str>) -> String {
+    let resource = target.resource();
+    let scope = namespace.map(|n| format!("namespaces/{n}/")).unwrap_or_default();
+    format!("/apis/{}/{}/{scope}{}", resource.group, target.version(), resource.resource)
+}

@@ -1,0 +1,42 @@
+//! Pure decisions: which CRD is a target, what an answer means, when a sweep is complete, when to trim, what the status says.
+//!
+//! Data and a time go in, data comes out. No async, no client, no clock, no environment, no logging lives here, and no
+//! `Result` either: a refusal is a decision like any other.
+
+mod answer;
+mod checkpoint;
+mod crd;
+mod finding;
+mod health;
+mod memory;
+mod moment;
+mod object;
+mod outcome;
+mod pace;
+mod refusals;
+mod report;
+mod run;
+mod servers;
+mod sweep;
+mod tally;
+mod target;
+mod trim;
+mod visit;
+
+pub use answer::{Details, Failure};
+pub use crd::{Crd, CrdRecord, CrdVersion};
+pub use finding::Finding;
+pub use health::Health;
+pub use memory::Memory;
+pub use moment::Moment;
+pub use object::{Object, Page, PageRequest};
+pub use outcome::{Listing, Outcome, Reading, Written, read_list, read_second_look, read_visit};
+pub use pace::Limits;
+pub use refusals::Refusals;
+pub use run::{Observation, Run, Step};
+pub use servers::{ApiServer, ApiServers};
+pub use sweep::{CompleteSweep, Conclusion, Sweep};
+pub use tally::Tally;
+pub use target::{Drift, Surroundings, Target, Verdict, judge, judge_crd};
+pub use trim::{Trim, TrimVerdict, judge_trim};
+pub use visit::Visit;

@@ -1,0 +1,51 @@
+//! The refused objects of a run: an exact total and a capped list.
+
+use crate::api::{REFUSALS_LISTED_MAX, RefusedObject};
+
+use super::{Failure, Object};
+
+/// The longest message of a listed refusal, in bytes.
+const MESSAGE_MAX: usize = 1024;
+
+/// Objects that the server refused to store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusals {
+    total: u64,
+    listed: Vec<RefusedObject>,
+}
+
+impl Refusals {
+    /// Refusals from before a restart: their number, and those that were listed.
+    #[must_use]
+    pub fn carried_over(total: u64, listed: &[RefusedObject]) -> Self {
+        let listed = if total == 0 { &[] } else { &listed[..listed.len().min(REFUSALS_LISTED_MAX)] };
+        Self { total, listed: listed.to_vec() }
+    }
+
+    /// Adds one.
+    pub fn add(&mut self, object: &Object, failure: &Failure, attempts: u32) {
+        self.total += 1;
+        if self.listed.len() < REFUSALS_LISTED_MAX {
+            self.listed.push(RefusedObject {
+                namespace: object.namespace.clone(),
+                name: object.name.clone(),
+                code: failure.code.unwrap_or_default(),
+                reason: failure.reason.clone(),
+                message: failure.message[..failure.message.floor_char_boundary(MESSAGE_MAX)].to_owned(),
+                attempts,
+            });
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The first few of them.
+    #[must_use]
+    pub fn listed(&self) -> &[RefusedObject] {
+        &self.listed
+    }
+}

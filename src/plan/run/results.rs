@@ -1,0 +1,170 @@
+//! What came of a step, and the state it leads to. Choosing the step is `decide`'s.
+
+use std::time::Duration;
+
+use super::{Observation, Pause, Run, State};
+use crate::api::Reason;
+use crate::plan::{
+    ApiServers, CompleteSweep, CrdRecord, Failure, Finding, Listing, Moment, Surroundings, Sweep, Trim,
+    TrimVerdict, Verdict, checkpoint, judge, judge_trim, report,
+};
+
+/// How soon a denied right or another migrator is asked for again.
+const REVIEW_AGAIN: Duration = Duration::from_secs(30);
+
+/// How soon silent API servers are looked at again: half the time between two renewals.
+const INSPECT_AGAIN: Duration = Duration::from_secs(5);
+
+impl Run {
+    /// The CRD was read live, and what stands around it was asked for.
+    pub fn reviewed(&mut self, seen: &Observation<'_>, around: &Surroundings, now: Moment) {
+        self.health.succeeded();
+        let crd = seen.crd.map(CrdRecord::crd);
+        let target = match judge(seen.spec, crd, around) {
+            Verdict::Accepted(target) => target,
+            Verdict::Declined(finding) => return self.pause(finding, REVIEW_AGAIN, seen, now),
+        };
+        let checkpoint = self.status.checkpoint.clone();
+        let same_generation = self.status.observed_generation == Some(seen.generation);
+        if let Some(crd) = crd.filter(|_| same_generation)
+            && checkpoint.as_ref().is_some_and(|c| checkpoint::conversion_changed(c, crd))
+        {
+            return self.pause(report::conversion_changed(seen.spec), REVIEW_AGAIN, seen, now);
+        }
+        let fits = checkpoint.filter(|c| checkpoint::fits(c, &target));
+        let resumed = fits.is_some();
+        let sweep = match fits {
+            Some(checkpoint) => Sweep::resume(target, &checkpoint, &self.status.refusals),
+            None => Sweep::first(target),
+        };
+        self.status = report::started(&self.status, resumed, now.wall);
+        self.retries = 0;
+        self.state = State::Sweeping(sweep);
+    }
+
+    /// A page was asked for.
+    pub fn listed(&mut self, listing: Listing, seen: &Observation<'_>, now: Moment) {
+        let Some((sweep, health)) = self.sweep() else { return };
+        match listing {
+            Listing::Listed(page) => {
+                health.succeeded();
+                sweep.list(page);
+            }
+            Listing::Expired(token) => sweep.list_expired(token),
+            Listing::Denied(failure) => {
+                let message = format!("restow may not list {}: {failure}", seen.spec.resource);
+                self.pause(Finding::new(Reason::AccessDenied, message), REVIEW_AGAIN, seen, now);
+            }
+            Listing::Deferred(failure) => health.request_failed(&failure, now.uptime),
+        }
+    }
+
+    /// A request that a step needs failed for reasons of the server.
+    pub fn request_failed(&mut self, failure: &Failure, seen: &Observation<'_>, now: Moment) {
+        self.health.request_failed(failure, now.uptime);
+        if let Some((wait, said)) = self.health.held(now.uptime) {
+            self.pause(report::backing_off(wait, said), wait, seen, now);
+        }
+    }
+
+    /// The CRD was read live, and the API servers' Leases too, before the confirm.
+    pub fn inspected(&mut self, seen: &Observation<'_>, servers: &ApiServers, now: Moment) {
+        self.health.succeeded();
+        let Some(record) = seen.crd else { return };
+        let unheard = servers.unheard(record.quiet_for(now), seen.settle);
+        if !unheard.is_empty() {
+            let finding = report::waiting_for_servers(&unheard);
+            return self.pause(finding, INSPECT_AGAIN, seen, now);
+        }
+        match std::mem::replace(&mut self.state, State::Idle) {
+            State::Unconfirmed(sweep) => {
+                self.state = State::Sweeping(sweep.into_confirm(record.crd().generation))
+            }
+            other => self.state = other,
+        }
+    }
+
+    /// Takes the proof, if there is one, to the guard: the CRD and the Leases were read live just now.
+    pub fn judge_trim(&mut self, seen: &Observation<'_>, servers: &ApiServers, now: Moment) -> Option<Trim> {
+        let Some(record) = seen.crd else {
+            self.abandon();
+            return None;
+        };
+        let complete = match std::mem::replace(&mut self.state, State::Idle) {
+            State::Trimming(complete) => complete,
+            other @ (State::Idle | State::Sweeping(_) | State::Unconfirmed(_) | State::Refused { .. }) => {
+                self.state = other;
+                return None;
+            }
+        };
+        match judge_trim(complete, record, servers) {
+            TrimVerdict::Trim(trim) => return Some(trim),
+            TrimVerdict::Trimmed(complete) => {
+                let stored = record.crd().stored_versions.clone();
+                self.trimmed(complete, stored, seen, now);
+            }
+            TrimVerdict::ConfirmAgain(sweep) => self.state = State::Sweeping(sweep),
+            TrimVerdict::Wait(complete, asleep) => {
+                self.state = State::Trimming(complete);
+                let names: Vec<&str> = asleep.iter().map(String::as_str).collect();
+                self.pause(report::waiting_for_servers(&names), INSPECT_AGAIN, seen, now);
+            }
+            TrimVerdict::Drifted => self.abandon(),
+        }
+        None
+    }
+
+    /// `storedVersions` names nothing but the storage version now.
+    pub fn trimmed(
+        &mut self,
+        complete: CompleteSweep,
+        stored: Vec<String>,
+        seen: &Observation<'_>,
+        now: Moment,
+    ) {
+        let finding = report::migrated(&complete);
+        self.finish(complete, &finding, seen, now);
+        if let Some(target) = &mut self.status.target {
+            target.stored_versions_after = stored;
+        }
+    }
+
+    /// Somebody wrote the CRD between the look at it and the trim: look and decide again.
+    pub fn trim_conflicted(&mut self, trim: Trim) {
+        self.state = State::Trimming(trim.give_back());
+    }
+
+    /// The trim could not be made.
+    pub fn trim_failed(&mut self, trim: Trim, failure: &Failure, seen: &Observation<'_>, now: Moment) {
+        self.state = State::Trimming(trim.give_back());
+        if failure.code == Some(403) {
+            let message = format!("restow may not trim storedVersions: {failure}");
+            self.pause(Finding::new(Reason::AccessDenied, message), REVIEW_AGAIN, seen, now);
+        } else {
+            self.request_failed(failure, seen, now);
+        }
+    }
+
+    pub(super) fn finish(
+        &mut self,
+        complete: CompleteSweep,
+        finding: &Finding,
+        seen: &Observation<'_>,
+        now: Moment,
+    ) {
+        self.state = State::Trimming(complete);
+        self.report(seen, finding, now);
+        self.state = State::Idle;
+        self.retries = 0;
+        self.finished_at = Some(now.uptime);
+    }
+
+    fn pause(&mut self, finding: Finding, wait: Duration, seen: &Observation<'_>, now: Moment) {
+        self.pause = Some(Pause {
+            finding,
+            until: now.uptime + wait,
+            generation: seen.generation,
+            crd_resource_version: seen.crd.map(|r| r.crd().resource_version.clone()),
+        });
+    }
+}

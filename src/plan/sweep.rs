@@ -1,0 +1,349 @@
+//! The bookkeeping of a sweep: what is to be listed, what is to be visited, what came of it, and when it is complete.
+//!
+//! A [`CompleteSweep`] is made in this file alone, and only from a confirm in which nothing is left unvisited, in flight,
+//! deferred or refused. What an answer means is decided in `outcome`, when to pause in `health`.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::api::{Checkpoint, CheckpointPhase, RefusedObject};
+
+use super::visit::{Postponed, Verdict};
+use super::{Memory, Object, Outcome, Page, Refusals, Tally, Target, Visit};
+
+/// The most objects that wait for another attempt; past it no page is listed until some are settled.
+const POSTPONED_MAX: usize = 1000;
+
+/// All pages once, as far as it got.
+#[derive(Debug)]
+pub struct Sweep {
+    target: Target,
+    pass: Pass,
+    position: Position,
+    pending: VecDeque<Object>,
+    postponed: Vec<Postponed>,
+    in_flight: usize,
+    /// Visits that the server answered as hoped, in this sweep.
+    successes: u64,
+    /// The object of the latest such visit: visited again to tell a server that is down from an object that it can't take.
+    witness: Option<Object>,
+    memory: Memory,
+    tally: Tally,
+    refusals: Refusals,
+    checkpoint: Checkpoint,
+}
+
+/// Proof that every object is stored in the storage version: a confirm that left nothing open.
+#[derive(Debug)]
+pub struct CompleteSweep {
+    sweep: Sweep,
+    generation: i64,
+}
+
+/// What a sweep that has come to its end is followed by.
+#[derive(Debug)]
+pub enum Conclusion {
+    /// It has not come to its end.
+    Open(Sweep),
+    /// The first sweep left nothing open: it has to be confirmed.
+    Unconfirmed(Sweep),
+    /// The confirm left nothing open.
+    Complete(CompleteSweep),
+    /// Objects were refused.
+    Refused(Sweep),
+}
+
+/// Which sweep of a run it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    First,
+    /// With the CRD's generation when it started.
+    Confirm(i64),
+}
+
+/// Where the list goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Position {
+    Next(Option<String>),
+    End,
+}
+
+impl Sweep {
+    /// A first sweep from the first page.
+    #[must_use]
+    pub fn first(target: Target) -> Self {
+        let checkpoint = super::checkpoint::fresh(&target);
+        Self {
+            target,
+            pass: Pass::First,
+            position: Position::Next(None),
+            pending: VecDeque::new(),
+            postponed: Vec::new(),
+            in_flight: 0,
+            successes: 0,
+            witness: None,
+            memory: Memory::default(),
+            tally: Tally::default(),
+            refusals: Refusals::default(),
+            checkpoint,
+        }
+    }
+
+    /// The sweep that a checkpoint speaks of, where it fits `target`; a first sweep from the first page otherwise.
+    ///
+    /// A confirm is taken up only if the CRD's generation is still the one at which it started; otherwise it starts over.
+    #[must_use]
+    pub fn resume(target: Target, checkpoint: &Checkpoint, refused: &[RefusedObject]) -> Self {
+        let mut sweep = Self::first(target);
+        if !super::checkpoint::fits(checkpoint, &sweep.target) {
+            return sweep;
+        }
+        let generation = sweep.target.accepted().generation;
+        let (pass, token) = match checkpoint.phase {
+            CheckpointPhase::Sweeping => (Pass::First, checkpoint.continue_token.clone()),
+            CheckpointPhase::Confirming if checkpoint.crd_generation == generation => {
+                (Pass::Confirm(generation), checkpoint.continue_token.clone())
+            }
+            CheckpointPhase::Confirming => (Pass::Confirm(generation), None),
+        };
+        sweep.pass = pass;
+        sweep.position = Position::Next(token);
+        sweep.tally = Tally::carried_over(checkpoint);
+        sweep.refusals = Refusals::carried_over(checkpoint.refused, refused);
+        sweep.checkpoint = checkpoint.clone();
+        sweep
+    }
+
+    /// The target that is swept.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Whether this is the confirm.
+    #[must_use]
+    pub fn is_confirm(&self) -> bool {
+        matches!(self.pass, Pass::Confirm(_))
+    }
+
+    /// Counts of objects.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Objects refused so far.
+    #[must_use]
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    /// Where to go on after a restart.
+    #[must_use]
+    pub fn checkpoint(&self) -> &Checkpoint {
+        &self.checkpoint
+    }
+
+    /// The token of the page that is to be listed next: `Some(None)` is the first page, `None` that none is wanted now.
+    #[must_use]
+    pub fn wanted_page(&self) -> Option<Option<&str>> {
+        match &self.position {
+            Position::Next(token) if self.pending.is_empty() && self.postponed.len() < POSTPONED_MAX => {
+                Some(token.as_deref())
+            }
+            Position::Next(_) | Position::End => None,
+        }
+    }
+
+    /// Takes in the page that was wanted. Objects that are as their visit left them need nothing.
+    pub fn list(&mut self, page: Page) {
+        let Page { objects, continue_token, remaining } = page;
+        self.save_checkpoint();
+        self.tally.listed(objects.len() as u64, remaining, self.is_confirm());
+        self.pending.extend(objects.into_iter().filter(|object| !self.memory.knows(object)));
+        self.position = continue_token.map_or(Position::End, |token| Position::Next(Some(token)));
+    }
+
+    /// Takes in that the token has expired: the list goes on with `token`, or from the first page.
+    pub fn list_expired(&mut self, token: Option<String>) {
+        if token.is_none() {
+            self.tally.starts_over(self.is_confirm());
+        }
+        self.position = Position::Next(token);
+    }
+
+    /// The next object to visit, if one is due at `now`.
+    pub fn next(&mut self, now: Duration) -> Option<Visit> {
+        let visit = match self.postponed.iter().position(|p| p.due <= now) {
+            Some(at) => self.take_postponed(at),
+            None => self.pending.pop_front().map(Visit::first),
+        }?;
+        self.in_flight += 1;
+        Some(visit)
+    }
+
+    /// When the next postponed object is due, on the clock of uptime; `None` if none is postponed.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Duration> {
+        self.postponed.iter().map(|p| p.due).min()
+    }
+
+    /// Whether an object is due at `now`.
+    #[must_use]
+    pub fn has_due(&self, now: Duration) -> bool {
+        !self.pending.is_empty() || self.next_due().is_some_and(|due| due <= now)
+    }
+
+    /// Takes in what came of a visit.
+    pub fn record(&mut self, visit: Visit, outcome: Outcome, now: Duration) {
+        self.in_flight -= 1;
+        let is_probe = visit.is_probe();
+        match visit.judge(outcome, self.successes, now) {
+            Verdict::Stored { object, resource_version, rewritten } => {
+                self.successes += 1;
+                self.memory.remember(&object.uid, &resource_version);
+                if !is_probe {
+                    self.tally.stored(rewritten, self.is_confirm());
+                }
+                self.witness = Some(Object { resource_version, ..object });
+            }
+            Verdict::Gone => {
+                if is_probe {
+                    self.witness = None;
+                } else {
+                    self.tally.gone(self.is_confirm());
+                }
+            }
+            Verdict::Refused { object, failure, attempts } => {
+                self.refusals.add(&object, &failure, attempts);
+                self.tally.refused(self.is_confirm());
+            }
+            Verdict::Postponed(postponed) => self.postponed.push(postponed),
+            Verdict::ProbeRefused => self.witness = None,
+            Verdict::ProbeDeferred => {}
+        }
+    }
+
+    /// Says what is next.
+    #[must_use]
+    pub fn conclude(self) -> Conclusion {
+        let open = self.position != Position::End
+            || !self.pending.is_empty()
+            || !self.postponed.is_empty()
+            || self.in_flight > 0;
+        match self.pass {
+            _ if open => Conclusion::Open(self),
+            _ if self.refusals.total() > 0 => Conclusion::Refused(self),
+            Pass::First => Conclusion::Unconfirmed(self),
+            Pass::Confirm(generation) => Conclusion::Complete(CompleteSweep { sweep: self, generation }),
+        }
+    }
+
+    /// The confirm that follows, with the CRD at `generation`.
+    #[must_use]
+    pub fn into_confirm(mut self, generation: i64) -> Self {
+        self.rewind(Pass::Confirm(generation));
+        self.tally.confirm_starts();
+        self.checkpoint = super::checkpoint::at(
+            &self.target,
+            CheckpointPhase::Confirming,
+            generation,
+            None,
+            &self.tally,
+            0,
+        );
+        self
+    }
+
+    /// The sweep that gives refused objects another chance: whatever is remembered as stored needs nothing.
+    #[must_use]
+    pub fn into_retry(mut self) -> Self {
+        self.rewind(Pass::First);
+        self.refusals = Refusals::default();
+        self.tally.retry_starts();
+        self.checkpoint = super::checkpoint::fresh(&self.target);
+        self
+    }
+
+    fn rewind(&mut self, pass: Pass) {
+        self.pass = pass;
+        self.position = Position::Next(None);
+        self.pending.clear();
+        self.postponed.clear();
+        self.in_flight = 0;
+    }
+
+    /// A postponed object; or, where nothing has succeeded since it failed and nothing else is left to tell by, the witness.
+    fn take_postponed(&mut self, at: usize) -> Option<Visit> {
+        let in_doubt = self.postponed[at].needs_witness(self.successes) && self.pending.is_empty();
+        match &self.witness {
+            Some(witness) if in_doubt && self.in_flight == 0 => Some(Visit::probe(witness.clone())),
+            Some(_) | None => Some(self.postponed.swap_remove(at).into_visit()),
+        }
+    }
+
+    /// All pages up to here are done with: a restart may go on here.
+    ///
+    /// In a confirm nothing may be left open behind the place. In the first sweep it may: the confirm visits whatever this
+    /// process doesn't remember.
+    fn save_checkpoint(&mut self) {
+        let Position::Next(token) = &self.position else { return };
+        let refused = self.refusals.total();
+        match self.pass {
+            Pass::First => {
+                let generation = self.target.accepted().generation;
+                self.checkpoint = super::checkpoint::at(
+                    &self.target,
+                    CheckpointPhase::Sweeping,
+                    generation,
+                    token.clone(),
+                    &self.tally,
+                    refused,
+                );
+            }
+            Pass::Confirm(generation) if self.postponed.is_empty() && self.in_flight == 0 => {
+                self.checkpoint = super::checkpoint::at(
+                    &self.target,
+                    CheckpointPhase::Confirming,
+                    generation,
+                    token.clone(),
+                    &self.tally,
+                    refused,
+                );
+            }
+            Pass::Confirm(_) => {}
+        }
+    }
+}
+
+impl CompleteSweep {
+    /// The target that was swept.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.sweep.target
+    }
+
+    /// Counts of objects.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.sweep.tally
+    }
+
+    /// The CRD's generation when the confirm started.
+    #[must_use]
+    pub fn generation(&self) -> i64 {
+        self.generation
+    }
+
+    /// Where to go on after a restart.
+    #[must_use]
+    pub fn checkpoint(&self) -> &Checkpoint {
+        &self.sweep.checkpoint
+    }
+
+    /// Gives the proof up: the confirm is to be made again, with the CRD at `generation`.
+    #[must_use]
+    pub fn into_confirm(self, generation: i64) -> Sweep {
+        self.sweep.into_confirm(generation)
+    }
+}

@@ -1,0 +1,155 @@
+//! Whether a CRD can be migrated: the one place where a [`Target`] is made.
+
+use crate::api::{Mode, Reason, StorageMigrationSpec, TargetResource};
+
+use super::{Crd, Finding};
+
+/// A CRD that was accepted for migration. Listing and visiting objects takes one, so neither can happen before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    resource: TargetResource,
+    version: String,
+    accepted: Crd,
+}
+
+/// What stands around a CRD and decides with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// The rights that restow lacks, each as `verb resource`.
+    pub missing_rights: Vec<String>,
+    /// Another migrator that is at work on the same resource.
+    pub other_migrator: Option<String>,
+}
+
+/// What is to be done with a CRD.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is to be migrated.
+    Accepted(Target),
+    /// It can't be, or need not be.
+    Declined(Finding),
+}
+
+/// What a CRD as last seen has become for a target that was accepted before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drift {
+    /// It encodes objects as it did.
+    None,
+    /// It is being deleted.
+    Terminating,
+    /// It was deleted and created anew, or stores or serves other versions: the run starts over.
+    Moved,
+    /// Its conversion is another one.
+    Conversion,
+}
+
+impl Target {
+    /// The resource.
+    #[must_use]
+    pub fn resource(&self) -> &TargetResource {
+        &self.resource
+    }
+
+    /// The storage version.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The CRD as it was accepted.
+    #[must_use]
+    pub fn accepted(&self) -> &Crd {
+        &self.accepted
+    }
+
+    /// What `crd` has become since it was accepted.
+    #[must_use]
+    pub fn drift(&self, crd: &Crd) -> Drift {
+        let accepted = &self.accepted;
+        if crd.uid != accepted.uid {
+            Drift::Moved
+        } else if crd.terminating {
+            Drift::Terminating
+        } else if crd.versions != accepted.versions {
+            Drift::Moved
+        } else if crd.conversion != accepted.conversion {
+            Drift::Conversion
+        } else {
+            Drift::None
+        }
+    }
+}
+
+/// Judges a CRD by itself: everything that can be told without asking the server anything else.
+///
+/// `None` means that nothing speaks against it.
+#[must_use]
+pub fn judge_crd(spec: &StorageMigrationSpec, crd: Option<&Crd>) -> Option<Finding> {
+    let name = spec.resource.crd_name();
+    let Some(crd) = crd else {
+        let message = format!(
+            "there is no CustomResourceDefinition {name}: check spec.resource, or install it; restow starts by itself then"
+        );
+        return Some(Finding::new(Reason::TargetNotFound, message));
+    };
+    if crd.terminating {
+        let message = format!("the CustomResourceDefinition {name} is being deleted: nothing is written");
+        return Some(Finding::new(Reason::TargetTerminating, message));
+    }
+    if !crd.established {
+        let message = format!("the CustomResourceDefinition {name} is not Established yet");
+        return Some(Finding::new(Reason::Waiting, message));
+    }
+    let Some(storage) = crd.storage_version() else {
+        let message = format!("the CustomResourceDefinition {name} has no version with storage: true");
+        return Some(Finding::new(Reason::Waiting, message));
+    };
+    if let Some(expected) = spec.expected_storage_version.as_ref().filter(|e| **e != storage.name) {
+        let message = format!(
+            "{name} stores {}, not {expected}: nothing is written until its storage flag has moved to {expected}",
+            storage.name
+        );
+        return Some(Finding::new(Reason::Waiting, message));
+    }
+    if spec.mode == Mode::IfStale && crd.is_trimmed() {
+        let message = format!("storedVersions of {name} is [{}] already: no object was read", storage.name);
+        return Some(Finding::new(Reason::NothingToMigrate, message));
+    }
+    if !storage.served {
+        let message = format!(
+            "{name} stores {0} but doesn't serve it, so nothing can be written in it: set served: true for {0}",
+            storage.name
+        );
+        return Some(Finding::new(Reason::StorageVersionNotServed, message));
+    }
+    None
+}
+
+/// Judges a CRD that was read live, and what stands around it.
+#[must_use]
+pub fn judge(spec: &StorageMigrationSpec, crd: Option<&Crd>, around: &Surroundings) -> Verdict {
+    if let Some(finding) = judge_crd(spec, crd) {
+        return Verdict::Declined(finding);
+    }
+    let Surroundings { missing_rights, other_migrator } = around;
+    if let Some(other) = other_migrator {
+        let message = format!("{other} is at work on {}: restow waits until it is done", spec.resource);
+        return Verdict::Declined(Finding::new(Reason::AnotherMigrator, message));
+    }
+    if !missing_rights.is_empty() {
+        let message = format!(
+            "restow lacks these rights: {}; grant them with a ClusterRole labelled rbac.restow.dev/aggregate-to-targets: \"true\"",
+            missing_rights.join(", ")
+        );
+        return Verdict::Declined(Finding::new(Reason::AccessDenied, message));
+    }
+    match crd.and_then(|crd| crd.storage_version().map(|v| (crd, v.name.clone()))) {
+        Some((crd, version)) => {
+            Verdict::Accepted(Target { resource: spec.resource.clone(), version, accepted: crd.clone() })
+        }
+        None => Verdict::Declined(Finding::new(
+            Reason::Waiting,
+            "the storage version is not known yet".to_owned(),
+        )),
+    }
+}
