@@ -13,6 +13,7 @@
 //! - [`crd`]: the CustomResourceDefinitions to migrate, and what an administrator does to them
 //! - [`objects`]: objects of those, made, changed and compared
 //! - [`webhook`]: a conversion webhook
+//! - [`demo`]: one migration to watch, and to check
 #![expect(
     clippy::expect_used,
     clippy::missing_panics_doc,
@@ -25,6 +26,7 @@ pub mod audit;
 pub mod binaries;
 pub mod control_plane;
 pub mod crd;
+pub mod demo;
 pub mod etcd;
 pub mod objects;
 pub mod process;

@@ -5,11 +5,13 @@
 mod batch;
 pub mod content;
 mod hot;
+mod retry;
 mod snapshot;
 
 use crate::crd::Kind;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, Error as KubeError, core::DynamicObject};
+use retry::answered;
 use serde_json::{Value, json};
 use std::fmt;
 
@@ -88,8 +90,8 @@ pub async fn patch(
     change: &Value,
 ) -> Result<(), Error> {
     let params = PatchParams { field_manager: Some(CREATOR.to_owned()), ..PatchParams::default() };
-    let answer =
-        key.api(client, kind, version).patch_metadata(&key.name, &params, &Patch::Merge(change)).await;
+    let (api, change) = (key.api(client, kind, version), Patch::Merge(change));
+    let answer = answered(|| api.patch_metadata(&key.name, &params, &change)).await;
     answer.map(drop).map_err(|source| Error::new("patch", key, source))
 }
 
@@ -98,7 +100,8 @@ pub async fn patch(
 /// # Errors
 /// If the server refuses.
 pub async fn delete(client: &Client, kind: &Kind, version: &str, key: &Key) -> Result<(), Error> {
-    match key.api(client, kind, version).delete(&key.name, &DeleteParams::default()).await {
+    let (api, params) = (key.api(client, kind, version), DeleteParams::default());
+    match answered(|| api.delete(&key.name, &params)).await {
         Ok(_) => Ok(()),
         Err(KubeError::Api(status)) if status.code == 404 => Ok(()),
         Err(source) => Err(Error::new("delete", key, source)),

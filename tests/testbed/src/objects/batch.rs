@@ -1,5 +1,6 @@
 //! Many objects at once.
 
+use super::retry::answered;
 use super::{CO_OWNER, CREATOR, Error, Key, content};
 use crate::crd::Kind;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -98,7 +99,7 @@ async fn create_one(
     let params = PostParams { field_manager: Some(CREATOR.to_owned()), ..PostParams::default() };
     let object = object(kind, version, &key, (batch.content)(number))
         .map_err(|source| Error::new("create", &key, KubeError::SerdeError(source)))?;
-    api.create(&params, &object).await.map_err(|source| Error::new("create", &key, source))?;
+    answered(|| api.create(&params, &object)).await.map_err(|source| Error::new("create", &key, source))?;
     if batch.co_owned {
         let theirs = json!({
             "apiVersion": kind.api_version(version),

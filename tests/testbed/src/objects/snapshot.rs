@@ -1,6 +1,7 @@
 //! All objects of a kind as the API shows them, for a comparison of before and after.
 
 use super::Error;
+use super::retry::answered;
 use crate::crd::Kind;
 use kube::api::ListParams;
 use kube::core::{DynamicObject, Request, Resource as _};
@@ -73,8 +74,9 @@ pub async fn snapshot(client: &Client, kind: &Kind, version: &str) -> Result<Sna
     let mut snapshot = Snapshot::default();
     let mut params = ListParams::default().limit(PAGE_SIZE);
     loop {
-        let page =
-            page(client, &path, &params).await.map_err(|source| Error::new("list", kind.plural, source))?;
+        let page = answered(|| page(client, &path, &params))
+            .await
+            .map_err(|source| Error::new("list", kind.plural, source))?;
         let next = page["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
         if let Value::Array(items) = page["items"].clone() {
             for object in items {
