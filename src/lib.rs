@@ -3,4 +3,6 @@
 
 pub mod api;
 pub mod cluster;
+pub mod controller;
+pub mod engine;
 pub mod plan;

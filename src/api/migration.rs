@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::StorageMigrationStatus;
 
-/// Objects asked for with one list request where the spec doesn't say otherwise.
+/// Objects asked for with one list request where nobody says otherwise.
 // 500 is what kubectl and client-go's pager ask for (k8s.io/client-go/tools/pager, `defaultPageSize`).
 pub const PAGE_SIZE_DEFAULT: u32 = 500;
 
@@ -101,10 +101,11 @@ pub struct StorageMigrationSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
 
-    /// How many objects to ask for with one list request, 1 to 2000.
-    #[serde(default = "page_size_default")]
+    /// How many objects to ask for with one list request, 1 to 2000. Unset means what the controller's `--page-size` says,
+    /// which is 500 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 2000))]
-    pub page_size: u32,
+    pub page_size: Option<u32>,
 
     /// How many seconds a run may take, from its start, before it is given up. Waiting and back-off count; time spent
     /// suspended does too. Unset means that there is no limit. A new generation of this object starts over.
@@ -182,10 +183,6 @@ pub struct Pace {
     pub max_in_flight: Option<u32>,
 }
 
-fn page_size_default() -> u32 {
-    PAGE_SIZE_DEFAULT
-}
-
 impl StorageMigrationSpec {
     /// A spec for `resource` in which everything else has its default.
     #[must_use]
@@ -197,7 +194,7 @@ impl StorageMigrationSpec {
             suspend: false,
             stored_versions: StoredVersions::default(),
             pace: None,
-            page_size: PAGE_SIZE_DEFAULT,
+            page_size: None,
             active_deadline_seconds: None,
             ttl_seconds_after_finished: None,
         }

@@ -28,8 +28,8 @@ pub struct LiveCrd {
 /// What came of a trim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trimmed {
-    /// `storedVersions` is this now.
-    Done(Vec<String>),
+    /// It is done, and this is the CRD now.
+    Done(Box<Crd>),
     /// Somebody wrote the CRD meanwhile: nothing was changed.
     Conflict,
     /// It failed.
@@ -90,7 +90,7 @@ impl Cluster {
             &Patch::Merge(body),
         );
         match self.call::<SlimCrd>(request).await {
-            Ok(answer) => Trimmed::Done(Crd::from(answer.body).stored_versions),
+            Ok(answer) => Trimmed::Done(Box::new(answer.body.into())),
             Err(failure) if failure.code == Some(409) => Trimmed::Conflict,
             Err(failure) => Trimmed::Failed(failure),
         }

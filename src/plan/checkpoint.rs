@@ -43,8 +43,7 @@ pub(super) fn fits(checkpoint: &Checkpoint, target: &Target) -> bool {
 }
 
 /// Whether the conversion is another one than at the checkpoint, for the same CRD and the same storage version.
-#[must_use]
-pub fn conversion_changed(checkpoint: &Checkpoint, crd: &Crd) -> bool {
+pub(super) fn conversion_changed(checkpoint: &Checkpoint, crd: &Crd) -> bool {
     checkpoint.crd_uid == crd.uid
         && crd.storage_version().is_some_and(|v| v.name == checkpoint.storage_version)
         && checkpoint.conversion != crd.conversion

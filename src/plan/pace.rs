@@ -14,6 +14,8 @@ pub struct Limits {
     pub writes_per_second: Option<NonZeroU32>,
     /// Writes under way at once, over all migrations.
     pub max_in_flight: NonZeroU32,
+    /// Objects asked for with one list request, where the spec doesn't say.
+    pub page_size: u32,
 }
 
 impl Limits {
@@ -34,12 +36,12 @@ impl Limits {
         own.map_or(self.max_in_flight, |own| own.min(self.max_in_flight)).get() as usize
     }
 
-    /// How many objects to ask for: what the spec says, but no more than can be visited in ten seconds.
+    /// How many objects to ask for: what the spec or this process says, but no more than can be visited in ten seconds.
     #[must_use]
     pub fn page_size(&self, spec: &StorageMigrationSpec) -> u32 {
         let by_pace = self
             .writes_per_second(spec.pace.as_ref())
             .map_or(u32::MAX, |rate| rate.get().saturating_mul(PAGE_TIME_SECS));
-        spec.page_size.clamp(1, crate::api::PAGE_SIZE_MAX).min(by_pace)
+        spec.page_size.unwrap_or(self.page_size).clamp(1, crate::api::PAGE_SIZE_MAX).min(by_pace)
     }
 }

@@ -66,8 +66,11 @@ pub(super) fn status(
         }
         State::Working | State::Stalled => status.completion_time = None,
     }
-    let until = status.completion_time.as_ref().map_or(now, |t| t.0);
-    status.duration = status.start_time.as_ref().map(|start| lasted(until.duration_since(start.0)));
+    // While it is stalled the duration stands still: the status is not written anew just to count.
+    if finding.reason.state() != State::Stalled {
+        let until = status.completion_time.as_ref().map_or(now, |t| t.0);
+        status.duration = status.start_time.as_ref().map(|start| lasted(until.duration_since(start.0)));
+    }
     status
 }
 

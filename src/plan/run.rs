@@ -160,7 +160,7 @@ impl Run {
             return step;
         }
         match std::mem::replace(&mut self.state, State::Idle) {
-            State::Idle => self.begin(seen),
+            State::Idle => Self::begin(seen),
             State::Sweeping(sweep) => self.sweep_on(sweep, seen, now),
             State::Unconfirmed(sweep) => self.resting(State::Unconfirmed(sweep), Step::Inspect, now),
             State::Trimming(complete) => self.resting(State::Trimming(complete), Step::Trim, now),
@@ -199,6 +199,12 @@ impl Run {
         }
     }
 
+    /// What the status says: where no sweep is under way, that is where the migration is.
+    #[must_use]
+    pub fn said(&self) -> Option<Finding> {
+        self.pause.as_ref().map(|p| p.finding.clone()).or_else(|| report::finding_of(&self.status))
+    }
+
     fn swept(&self) -> Option<report::Swept<'_>> {
         match &self.state {
             State::Idle => None,
@@ -232,7 +238,7 @@ impl Run {
         Some(Step::Hold(report::rival(seen.spec, rival), None))
     }
 
-    fn begin(&mut self, seen: &Observation<'_>) -> Step {
+    fn begin(seen: &Observation<'_>) -> Step {
         if let Some(finding) = judge_crd(seen.spec, seen.crd.map(CrdRecord::crd)) {
             return Step::Hold(finding, None);
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::api::{Checkpoint, CheckpointPhase, RefusedObject};
 
-use super::visit::{Postponed, Verdict};
+use super::visit::{Effect, Postponed};
 use super::{Memory, Object, Outcome, Page, Refusals, Tally, Target, Visit};
 
 /// The most objects that wait for another attempt; past it no page is listed until some are settled.
@@ -176,8 +176,8 @@ impl Sweep {
     pub fn next(&mut self, now: Duration) -> Option<Visit> {
         let visit = match self.postponed.iter().position(|p| p.due <= now) {
             Some(at) => self.take_postponed(at),
-            None => self.pending.pop_front().map(Visit::first),
-        }?;
+            None => Visit::first(self.pending.pop_front()?),
+        };
         self.in_flight += 1;
         Some(visit)
     }
@@ -199,7 +199,7 @@ impl Sweep {
         self.in_flight -= 1;
         let is_probe = visit.is_probe();
         match visit.judge(outcome, self.successes, now) {
-            Verdict::Stored { object, resource_version, rewritten } => {
+            Effect::Stored { object, resource_version, rewritten } => {
                 self.successes += 1;
                 self.memory.remember(&object.uid, &resource_version);
                 if !is_probe {
@@ -207,20 +207,20 @@ impl Sweep {
                 }
                 self.witness = Some(Object { resource_version, ..object });
             }
-            Verdict::Gone => {
+            Effect::Gone => {
                 if is_probe {
                     self.witness = None;
                 } else {
                     self.tally.gone(self.is_confirm());
                 }
             }
-            Verdict::Refused { object, failure, attempts } => {
+            Effect::Refused { object, failure, attempts } => {
                 self.refusals.add(&object, &failure, attempts);
                 self.tally.refused(self.is_confirm());
             }
-            Verdict::Postponed(postponed) => self.postponed.push(postponed),
-            Verdict::ProbeRefused => self.witness = None,
-            Verdict::ProbeDeferred => {}
+            Effect::Postponed(postponed) => self.postponed.push(postponed),
+            Effect::ProbeRefused => self.witness = None,
+            Effect::ProbeDeferred => {}
         }
     }
 
@@ -274,11 +274,11 @@ impl Sweep {
     }
 
     /// A postponed object; or, where nothing has succeeded since it failed and nothing else is left to tell by, the witness.
-    fn take_postponed(&mut self, at: usize) -> Option<Visit> {
+    fn take_postponed(&mut self, at: usize) -> Visit {
         let in_doubt = self.postponed[at].needs_witness(self.successes) && self.pending.is_empty();
         match &self.witness {
-            Some(witness) if in_doubt && self.in_flight == 0 => Some(Visit::probe(witness.clone())),
-            Some(_) | None => Some(self.postponed.swap_remove(at).into_visit()),
+            Some(witness) if in_doubt && self.in_flight == 0 => Visit::probe(witness.clone()),
+            Some(_) | None => self.postponed.swap_remove(at).into_visit(),
         }
     }
 

@@ -37,8 +37,7 @@ impl Tally {
     pub fn progress(&self) -> Progress {
         let visited = self.visited();
         let total = self.total.max(visited);
-        let percent =
-            if total == 0 { 100 } else { u8::try_from(visited.saturating_mul(100) / total).unwrap_or(100) };
+        let percent = (visited * 100).checked_div(total).and_then(|p| u8::try_from(p).ok()).unwrap_or(100);
         Progress {
             total,
             visited,

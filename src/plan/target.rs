@@ -25,7 +25,7 @@ pub struct Surroundings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is to be migrated.
-    Accepted(Target),
+    Accepted(Box<Target>),
     /// It can't be, or need not be.
     Declined(Finding),
 }
@@ -144,9 +144,11 @@ pub fn judge(spec: &StorageMigrationSpec, crd: Option<&Crd>, around: &Surroundin
         return Verdict::Declined(Finding::new(Reason::AccessDenied, message));
     }
     match crd.and_then(|crd| crd.storage_version().map(|v| (crd, v.name.clone()))) {
-        Some((crd, version)) => {
-            Verdict::Accepted(Target { resource: spec.resource.clone(), version, accepted: crd.clone() })
-        }
+        Some((crd, version)) => Verdict::Accepted(Box::new(Target {
+            resource: spec.resource.clone(),
+            version,
+            accepted: crd.clone(),
+        })),
         None => Verdict::Declined(Finding::new(
             Reason::Waiting,
             "the storage version is not known yet".to_owned(),

@@ -36,7 +36,7 @@ pub(super) struct Postponed {
 
 /// What a visit comes to.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum Effect {
     /// The object is stored in the storage version.
     Stored { object: Object, resource_version: String, rewritten: bool },
     /// The object is gone.
@@ -82,20 +82,20 @@ impl Visit {
     }
 
     /// What `outcome` comes to, `successes` visits having succeeded in this sweep until now.
-    pub(super) fn judge(self, outcome: Outcome, successes: u64, now: Duration) -> Verdict {
+    pub(super) fn judge(self, outcome: Outcome, successes: u64, now: Duration) -> Effect {
         let Self { object, mut tries, probe } = self;
         tries.attempts += 1;
         let (failure, given_up) = match outcome {
             Outcome::Rewritten(resource_version) => {
-                return Verdict::Stored { object, resource_version, rewritten: true };
+                return Effect::Stored { object, resource_version, rewritten: true };
             }
             Outcome::Unchanged => {
                 let resource_version = object.resource_version.clone();
-                return Verdict::Stored { object, resource_version, rewritten: false };
+                return Effect::Stored { object, resource_version, rewritten: false };
             }
-            Outcome::Gone => return Verdict::Gone,
-            Outcome::Refused(_) | Outcome::Conflict(_) if probe => return Verdict::ProbeRefused,
-            Outcome::Deferred(_) if probe => return Verdict::ProbeDeferred,
+            Outcome::Gone => return Effect::Gone,
+            Outcome::Refused(_) | Outcome::Conflict(_) if probe => return Effect::ProbeRefused,
+            Outcome::Deferred(_) if probe => return Effect::ProbeDeferred,
             Outcome::Refused(failure) => {
                 tries.refusals += 1;
                 (failure, tries.refusals >= REFUSALS_MAX)
@@ -116,10 +116,10 @@ impl Visit {
             }
         };
         if given_up {
-            return Verdict::Refused { object, failure, attempts: tries.attempts };
+            return Effect::Refused { object, failure, attempts: tries.attempts };
         }
         let due = now + tries.delay();
-        Verdict::Postponed(Postponed { object, tries, due })
+        Effect::Postponed(Postponed { object, tries, due })
     }
 }
 

@@ -21,7 +21,7 @@ impl Run {
         self.health.succeeded();
         let crd = seen.crd.map(CrdRecord::crd);
         let target = match judge(seen.spec, crd, around) {
-            Verdict::Accepted(target) => target,
+            Verdict::Accepted(target) => *target,
             Verdict::Declined(finding) => return self.pause(finding, REVIEW_AGAIN, seen, now),
         };
         let checkpoint = self.status.checkpoint.clone();
@@ -76,12 +76,10 @@ impl Run {
             let finding = report::waiting_for_servers(&unheard);
             return self.pause(finding, INSPECT_AGAIN, seen, now);
         }
-        match std::mem::replace(&mut self.state, State::Idle) {
-            State::Unconfirmed(sweep) => {
-                self.state = State::Sweeping(sweep.into_confirm(record.crd().generation))
-            }
-            other => self.state = other,
-        }
+        self.state = match std::mem::replace(&mut self.state, State::Idle) {
+            State::Unconfirmed(sweep) => State::Sweeping(sweep.into_confirm(record.crd().generation)),
+            other @ (State::Idle | State::Sweeping(_) | State::Refused { .. } | State::Trimming(_)) => other,
+        };
     }
 
     /// Takes the proof, if there is one, to the guard: the CRD and the Leases were read live just now.

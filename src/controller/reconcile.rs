@@ -1,0 +1,139 @@
+//! One reconcile: a step of one migration, its status, its event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::runtime::controller::Action;
+use kube::runtime::reflector::Store;
+use kube::{Resource, ResourceExt};
+use tokio::sync::mpsc;
+
+use super::Guarded;
+use super::admin::Ready;
+use super::books::{Book, Books};
+use crate::api::{Conditions, Reason, State, StorageMigration, StorageMigrationStatus};
+use crate::cluster::{EventWriter, StatusWritten};
+use crate::engine::{Engine, Next, Order};
+use crate::plan::{CrdRecord, Finding, rival};
+
+/// How long a migration waits for a change before it is looked at without one.
+const RESYNC: Duration = Duration::from_secs(60);
+/// How long to wait before a status that could not be written is written again.
+const WRITE_AGAIN: Duration = Duration::from_secs(5);
+/// How long to wait for the CRDs to become known.
+const CRDS_WAIT: Duration = Duration::from_millis(200);
+
+/// What all reconciles share.
+pub(super) struct Context {
+    pub(super) engine: Arc<Engine>,
+    pub(super) events: EventWriter,
+    pub(super) books: Arc<Books>,
+    pub(super) store: Store<Guarded>,
+    pub(super) crds_known: Ready,
+    pub(super) changes: mpsc::Sender<String>,
+}
+
+/// Nothing in a reconcile fails: what goes wrong is told in the status.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Never {}
+
+/// Gives one migration its next step.
+pub(super) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Action, Never> {
+    if !context.crds_known.is_set() {
+        return Ok(Action::requeue(CRDS_WAIT));
+    }
+    let (name, uid) = (guarded.name_any(), guarded.uid().unwrap_or_default());
+    let migration = match &guarded.0 {
+        Ok(migration) => migration,
+        Err(invalid) => {
+            report_invalid(&context, &guarded, &name, &uid, &invalid.error).await;
+            return Ok(Action::await_change());
+        }
+    };
+    let book = context.books.open(&uid, migration);
+    let mut book = book.lock().await;
+    let all = context.store.state();
+    let record = context.engine.records().get(&migration.spec.resource.crd_name());
+    let others = all.iter().filter_map(|m| m.0.as_ref().ok());
+    let rival = rival(migration, others, record.as_ref().map(CrdRecord::crd));
+    let generation = migration.metadata.generation.unwrap_or_default();
+    let order = Order { spec: &migration.spec, generation, rival };
+    let stepped = context.engine.step(&mut book.migration, order).await;
+    let wait = match stepped.next {
+        Next::Now => Duration::ZERO,
+        Next::After(wait) => wait.min(RESYNC),
+        Next::OnChange => RESYNC,
+        Next::Expire => {
+            expire(&context, &name, &uid).await;
+            return Ok(Action::requeue(RESYNC));
+        }
+    };
+    let write_again = publish(&context, migration, &uid, &mut book, &stepped.finding).await;
+    Ok(Action::requeue(write_again.map_or(wait, |again| again.min(wait))))
+}
+
+/// What kube asks for where a reconcile fails.
+pub(super) fn retry(_: Arc<Guarded>, error: &Never, _: Arc<Context>) -> Action {
+    match *error {}
+}
+
+/// Writes the status if it is time to, with an event and a line in the log at each change of phase. Says when it has to be
+/// called again for what was not written.
+async fn publish(
+    context: &Context,
+    migration: &StorageMigration,
+    uid: &str,
+    book: &mut Book,
+    finding: &Finding,
+) -> Option<Duration> {
+    let name = migration.name_any();
+    match book.write_due(finding) {
+        None => return None,
+        Some(wait) if !wait.is_zero() => return Some(wait),
+        Some(_) => {}
+    }
+    match context.engine.cluster().write_status(&name, uid, book.migration.status()).await {
+        StatusWritten::Done => {}
+        StatusWritten::Gone => return None,
+        StatusWritten::Failed(failure) => {
+            tracing::warn!(migration = name, %failure, "can't write the status; the migration goes on");
+            return Some(WRITE_AGAIN);
+        }
+    }
+    book.log_refusals(&name);
+    if book.wrote(finding) {
+        let target = migration.spec.resource.to_string();
+        tracing::info!(migration = name, target, reason = finding.reason.as_str(), "{}", finding.message);
+        context.events.write(migration, finding).await;
+        if finding.reason.state() != State::Working {
+            // Another StorageMigration may have waited for this one.
+            drop(context.changes.try_send(migration.spec.resource.crd_name()));
+        }
+    }
+    None
+}
+
+async fn expire(context: &Context, name: &str, uid: &str) {
+    match context.engine.cluster().delete_migration(name, uid).await {
+        Ok(()) => tracing::info!(migration = name, "deleted: ttlSecondsAfterFinished has passed"),
+        Err(failure) => {
+            tracing::warn!(migration = name, %failure, "can't delete a StorageMigration whose time is over")
+        }
+    }
+}
+
+/// Says in the status of a StorageMigration that it can't be understood.
+async fn report_invalid(context: &Context, guarded: &Guarded, name: &str, uid: &str, error: &str) {
+    tracing::warn!(migration = name, error, "a StorageMigration can't be understood");
+    let generation = guarded.meta().generation.unwrap_or_default();
+    let message = format!("this StorageMigration can't be understood: {error}");
+    let now = jiff::Timestamp::now();
+    let status = StorageMigrationStatus {
+        observed_generation: Some(generation),
+        conditions: Conditions::build(&[], Reason::InvalidSpec, &message, generation, now),
+        ..StorageMigrationStatus::default()
+    };
+    if let StatusWritten::Failed(failure) = context.engine.cluster().write_status(name, uid, &status).await {
+        tracing::warn!(migration = name, %failure, "can't write the status");
+    }
+}

@@ -1,0 +1,244 @@
+//! One bounded step of a migration: observe, decide, act, report. The controller and the one-shot command share it.
+//!
+//! What to do is decided in `plan`, how to say it to a server lives in `cluster`. A step sends for a second at most before it
+//! comes back, so whoever calls it sees a suspended or deleted migration, a changed CRD or a shutdown within that time.
+
+mod clock;
+mod feed;
+mod records;
+mod visits;
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::api::{Pace, StorageMigrationSpec, StorageMigrationStatus};
+use crate::cluster::{Cluster, Pacer, Rate, Trimmed};
+use crate::plan::{Crd, Failure, Finding, Moment, Observation, Run, Step, Surroundings};
+
+pub use clock::Clock;
+pub use feed::FeedEnded;
+pub use records::CrdRecords;
+
+/// What all migrations of this process share.
+#[derive(Debug)]
+pub struct Engine {
+    cluster: Cluster,
+    pacer: Pacer,
+    settle: Duration,
+    clock: Clock,
+    records: CrdRecords,
+}
+
+/// One migration in this process.
+#[derive(Debug)]
+pub struct Migration {
+    run: Run,
+    pace: Option<Pace>,
+    rate: Rate,
+}
+
+/// What a migration is asked to do, as last seen.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    /// The spec.
+    pub spec: &'a StorageMigrationSpec,
+    /// Its generation.
+    pub generation: i64,
+    /// An older migration of the same resource that is not done with it.
+    pub rival: Option<&'a str>,
+}
+
+/// What a step came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stepped {
+    /// Where the migration is.
+    pub finding: Finding,
+    /// When to step again.
+    pub next: Next,
+}
+
+/// When to step again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// At once.
+    Now,
+    /// After so long, or when something changes.
+    After(Duration),
+    /// When something changes.
+    OnChange,
+    /// Never: the StorageMigration is to be deleted, its time to live is over.
+    Expire,
+}
+
+impl Migration {
+    /// A migration that goes on where `status` says.
+    #[must_use]
+    pub fn new(status: StorageMigrationStatus) -> Self {
+        Self { run: Run::new(status), pace: None, rate: Rate::new(None) }
+    }
+
+    /// The status after the last step.
+    #[must_use]
+    pub fn status(&self) -> &StorageMigrationStatus {
+        self.run.status()
+    }
+
+    /// Takes up a pace that was changed while the migration runs.
+    fn keep_pace(&mut self, spec: &StorageMigrationSpec) {
+        if self.pace != spec.pace {
+            self.pace = spec.pace;
+            self.rate = Rate::new(spec.pace.and_then(|p| p.writes_per_second).and_then(NonZeroU32::new));
+        }
+    }
+}
+
+impl Engine {
+    /// An engine for one process.
+    #[must_use]
+    pub fn new(cluster: Cluster, pacer: Pacer, settle: Duration) -> Self {
+        Self { cluster, pacer, settle, clock: Clock::start(), records: CrdRecords::default() }
+    }
+
+    /// The cluster.
+    #[must_use]
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Takes in what a watch says of a CRD.
+    pub fn observe_crd(&self, crd: Crd) {
+        self.records.observe(crd, self.clock.now());
+    }
+
+    /// Takes in that a CRD is gone.
+    pub fn forget_crd(&self, name: &str) {
+        self.records.forget(name);
+    }
+
+    /// The CRDs seen so far.
+    #[must_use]
+    pub fn records(&self) -> &CrdRecords {
+        &self.records
+    }
+
+    /// Does the next thing, and brings the status up to date.
+    pub async fn step(&self, migration: &mut Migration, order: Order<'_>) -> Stepped {
+        migration.keep_pace(order.spec);
+        let run = &mut migration.run;
+        let record = self.records.get(&order.spec.resource.crd_name());
+        let seen = self.observation(order, record.as_ref());
+        let (finding, next) = match run.decide(&seen, self.clock.now()) {
+            Step::Hold(finding, until) => {
+                let next = until.map_or(Next::OnChange, |until| {
+                    Next::After(until.saturating_sub(self.clock.now().uptime))
+                });
+                (Some(finding), next)
+            }
+            Step::Expire => (None, Next::Expire),
+            Step::Review => (self.review(run, order).await, Next::Now),
+            Step::List(page) => {
+                if let Some((sweep, _)) = run.sweep() {
+                    let target = sweep.target().clone();
+                    let listing = self.cluster.list(&target, &page).await;
+                    run.listed(listing, &seen, self.clock.now());
+                }
+                (None, Next::Now)
+            }
+            Step::Visit => {
+                self.visit_due(run, &migration.rate, order.spec).await;
+                (None, Next::Now)
+            }
+            Step::Inspect => (self.inspect(run, order).await, Next::Now),
+            Step::Trim => (self.trim(run, order).await, Next::Now),
+        };
+        self.report(run, order, finding, next)
+    }
+
+    fn report(&self, run: &mut Run, order: Order<'_>, finding: Option<Finding>, next: Next) -> Stepped {
+        let record = self.records.get(&order.spec.resource.crd_name());
+        let seen = self.observation(order, record.as_ref());
+        let finding = finding.or_else(|| run.phase()).or_else(|| run.said());
+        let finding = finding.unwrap_or_else(|| Finding::new(crate::api::Reason::Waiting, "about to start"));
+        run.report(&seen, &finding, self.clock.now());
+        Stepped { finding, next }
+    }
+
+    async fn review(&self, run: &mut Run, order: Order<'_>) -> Option<Finding> {
+        let reviewed = self.surroundings(order).await;
+        self.with_fresh(order, |seen, now| match reviewed {
+            Ok(around) => run.reviewed(seen, &around, now),
+            Err(failure) => run.request_failed(&failure, seen, now),
+        });
+        None
+    }
+
+    async fn surroundings(&self, order: Order<'_>) -> Result<Surroundings, Failure> {
+        self.read_crd(order).await?;
+        let missing_rights = self.cluster.missing_rights(order.spec).await?;
+        let record = self.records.get(&order.spec.resource.crd_name());
+        let other_migrator = match &record {
+            Some(record) => self.cluster.other_migrator(&order.spec.resource, record.crd()).await?,
+            None => None,
+        };
+        Ok(Surroundings { missing_rights, other_migrator })
+    }
+
+    async fn inspect(&self, run: &mut Run, order: Order<'_>) -> Option<Finding> {
+        let read = async {
+            self.read_crd(order).await?;
+            self.cluster.api_servers().await
+        };
+        let read = read.await;
+        self.with_fresh(order, |seen, now| match read {
+            Ok(servers) => run.inspected(seen, &servers, now),
+            Err(failure) => run.request_failed(&failure, seen, now),
+        });
+        None
+    }
+
+    async fn trim(&self, run: &mut Run, order: Order<'_>) -> Option<Finding> {
+        let read = async {
+            let servers = self.cluster.api_servers().await?;
+            self.read_crd(order).await?;
+            Ok(servers)
+        };
+        let read: Result<_, Failure> = read.await;
+        let trim = self.with_fresh(order, |seen, now| match read {
+            Ok(servers) => run.judge_trim(seen, &servers, now),
+            Err(failure) => {
+                run.request_failed(&failure, seen, now);
+                None
+            }
+        })?;
+        let trimmed = self.cluster.trim(&trim).await;
+        if let Trimmed::Done(crd) = &trimmed {
+            self.observe_crd(Crd::clone(crd));
+        }
+        self.with_fresh(order, |seen, now| match trimmed {
+            Trimmed::Done(crd) => run.trimmed(trim.give_back(), crd.stored_versions, seen, now),
+            Trimmed::Conflict => run.trim_conflicted(trim),
+            Trimmed::Failed(failure) => run.trim_failed(trim, &failure, seen, now),
+        });
+        None
+    }
+
+    /// Reads the CRD from etcd into the records.
+    async fn read_crd(&self, order: Order<'_>) -> Result<(), Failure> {
+        let name = order.spec.resource.crd_name();
+        match self.cluster.read_crd(&name).await? {
+            Some(live) => self.records.observe_live(live, self.clock.now()),
+            None => self.records.forget(&name),
+        }
+        Ok(())
+    }
+
+    fn with_fresh<T>(&self, order: Order<'_>, tell: impl FnOnce(&Observation<'_>, Moment) -> T) -> T {
+        let record = self.records.get(&order.spec.resource.crd_name());
+        tell(&self.observation(order, record.as_ref()), self.clock.now())
+    }
+
+    fn observation<'a>(&self, order: Order<'a>, crd: Option<&'a crate::plan::CrdRecord>) -> Observation<'a> {
+        let Order { spec, generation, rival } = order;
+        Observation { spec, generation, crd, rival, settle: self.settle, limits: self.pacer.limits() }
+    }
+}
