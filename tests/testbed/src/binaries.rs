@@ -95,6 +95,14 @@ impl Program {
         }
     }
 
+    /// The version that is built.
+    fn version(self) -> &'static str {
+        match self {
+            Self::Etcd => required("go.etcd.io/etcd/server/v3"),
+            Self::ApiServer | Self::Kubectl | Self::ControllerManager => required("k8s.io/kubernetes"),
+        }
+    }
+
     /// The path of the program, building it first if it has to be. Blocks, for minutes if it builds.
     ///
     /// # Errors
@@ -146,13 +154,16 @@ impl Program {
         say(&format!(
             "building {program} {} from source, once, into {} (with two cores: etcd 1 to 2 minutes, kube-apiserver 4 \
              to 8, kubectl 1)",
-            kubernetes_version(),
+            self.version(),
             output.display()
         ));
         let begun = Instant::now();
         let status = Command::new("go")
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("control-plane"))
             .env("CGO_ENABLED", "0")
+            // A workspace or flags of the machine's own are not for this module.
+            .env("GOWORK", "off")
+            .env_remove("GOFLAGS")
             .args([
                 "build",
                 "-mod=readonly",
@@ -182,7 +193,7 @@ impl Program {
 /// The Kubernetes version that is built, with its `v`.
 #[must_use]
 pub fn kubernetes_version() -> &'static str {
-    required("k8s.io/kubernetes")
+    Program::ApiServer.version()
 }
 
 /// The version of a module in go.mod's list of requirements.
@@ -198,7 +209,7 @@ fn required(module: &str) -> &'static str {
 fn cache() -> Result<PathBuf, BinaryError> {
     let home = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let caches = home("XDG_CACHE_HOME").or_else(|| home("HOME").map(|home| home.join(".cache")));
-    let key = format!("kubernetes-{}-etcd-{}", kubernetes_version(), required("go.etcd.io/etcd/server/v3"));
+    let key = format!("kubernetes-{}-etcd-{}", kubernetes_version(), Program::Etcd.version());
     Ok(caches.ok_or(BinaryError::NoCache)?.join("restow/control-plane").join(key))
 }
 

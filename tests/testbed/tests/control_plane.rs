@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, Client};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 use testbed::access;
 use testbed::audit::Filter;
@@ -168,6 +169,16 @@ async fn kubectl_works_against_it() {
     let plane = ControlPlane::shared().await;
     let output = plane.kubectl(&["get", "namespace", "default", "-o", "name"]).await.expect("kubectl runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "namespace/default\n", "{output:?}");
+}
+
+#[tokio::test]
+async fn kube_reads_the_kubeconfig_as_kubectl_does() {
+    let plane = ControlPlane::shared().await;
+    let path = plane.admin_kubeconfig_file();
+    let kubeconfig = Kubeconfig::read_from(path).expect("kube reads the file");
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    let client = Client::try_from(config.expect("it is complete")).expect("a client");
+    client.apiserver_version().await.expect("the server's certificate is verified and the token accepted");
 }
 
 /// Manifests in the shape of the shipped ones, so that this test needs none of the product.
