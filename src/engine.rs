@@ -11,7 +11,7 @@ mod visits;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::api::{Pace, StorageMigrationSpec, StorageMigrationStatus};
+use crate::api::{Pace, StorageMigrationSpec, StorageMigrationStatus, TargetResource};
 use crate::cluster::{Cluster, Pacer, Rate, Trimmed};
 use crate::plan::{Crd, Failure, Finding, Moment, Observation, Run, Step, Surroundings};
 
@@ -173,7 +173,7 @@ impl Engine {
     }
 
     async fn surroundings(&self, order: Order<'_>) -> Result<Surroundings, Failure> {
-        self.read_crd(order).await?;
+        self.look_up(&order.spec.resource).await?;
         let missing_rights = self.cluster.missing_rights(order.spec).await?;
         let record = self.records.get(&order.spec.resource.crd_name());
         let other_migrator = match &record {
@@ -185,7 +185,7 @@ impl Engine {
 
     async fn inspect(&self, run: &mut Run, order: Order<'_>) -> Option<Finding> {
         let read = async {
-            self.read_crd(order).await?;
+            self.look_up(&order.spec.resource).await?;
             self.cluster.api_servers().await
         };
         let read = read.await;
@@ -199,7 +199,7 @@ impl Engine {
     async fn trim(&self, run: &mut Run, order: Order<'_>) -> Option<Finding> {
         let read = async {
             let servers = self.cluster.api_servers().await?;
-            self.read_crd(order).await?;
+            self.look_up(&order.spec.resource).await?;
             Ok(servers)
         };
         let read: Result<_, Failure> = read.await;
@@ -222,9 +222,12 @@ impl Engine {
         None
     }
 
-    /// Reads the CRD from etcd into the records.
-    async fn read_crd(&self, order: Order<'_>) -> Result<(), Failure> {
-        let name = order.spec.resource.crd_name();
+    /// Reads a resource's CRD from etcd into the records.
+    ///
+    /// # Errors
+    /// If the server could not answer. A CRD that doesn't exist is no error.
+    pub async fn look_up(&self, resource: &TargetResource) -> Result<(), Failure> {
+        let name = resource.crd_name();
         match self.cluster.read_crd(&name).await? {
             Some(live) => self.records.observe_live(live, self.clock.now()),
             None => self.records.forget(&name),

@@ -2,6 +2,7 @@
 //! drops the old versions from `status.storedVersions` of the CustomResourceDefinition.
 
 pub mod api;
+pub mod cli;
 pub mod cluster;
 pub mod controller;
 pub mod engine;

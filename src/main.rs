@@ -1,5 +1,9 @@
-//! The binary.
-#![allow(clippy::print_stdout)]
-fn main() {
-    println!("{}", restow::api::definition_yaml().unwrap());
+//! The `restow` binary: parses, dispatches, exits.
+
+use clap::Parser;
+use restow::cli::{Cli, Exit};
+
+#[tokio::main]
+async fn main() -> Exit {
+    Cli::parse().run().await
 }

@@ -17,7 +17,7 @@ use crate::engine::{Engine, Next, Order};
 use crate::plan::{CrdRecord, Finding, rival};
 
 /// How long a migration waits for a change before it is looked at without one.
-const RESYNC: Duration = Duration::from_secs(60);
+const RESYNC: Duration = Duration::from_mins(1);
 /// How long to wait before a status that could not be written is written again.
 const WRITE_AGAIN: Duration = Duration::from_secs(5);
 /// How long to wait for the CRDs to become known.
@@ -117,7 +117,7 @@ async fn expire(context: &Context, name: &str, uid: &str) {
     match context.engine.cluster().delete_migration(name, uid).await {
         Ok(()) => tracing::info!(migration = name, "deleted: ttlSecondsAfterFinished has passed"),
         Err(failure) => {
-            tracing::warn!(migration = name, %failure, "can't delete a StorageMigration whose time is over")
+            tracing::warn!(migration = name, %failure, "can't delete a StorageMigration whose time is over");
         }
     }
 }

@@ -1,0 +1,44 @@
+//! The command line: what can be typed, what it means, what is printed and which code it exits with.
+
+mod controller;
+mod crd;
+mod exit;
+mod logging;
+mod migrate;
+mod pace;
+mod progress;
+mod summary;
+
+use clap::{Parser, Subcommand};
+
+pub use exit::Exit;
+
+/// Moves the stored objects of custom resources to their current storage version, proves that it did, and only then drops
+/// the old versions from status.storedVersions.
+#[derive(Debug, Parser)]
+#[command(name = "restow", version, about, after_help = exit::HELP)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Acts on the StorageMigrations in the cluster until it is told to stop
+    Controller(controller::Args),
+    /// Migrates custom resources now, without any StorageMigration in the cluster
+    Migrate(migrate::Args),
+    /// Prints the CustomResourceDefinition of StorageMigration as YAML
+    Crd,
+}
+
+impl Cli {
+    /// Does what was typed.
+    pub async fn run(self) -> Exit {
+        match self.command {
+            Command::Controller(args) => controller::run(args).await,
+            Command::Migrate(args) => migrate::run(args).await,
+            Command::Crd => crd::run(),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `restow controller`.
+
+use std::net::SocketAddr;
+
+use super::Exit;
+use super::logging::LogArgs;
+use super::pace::PaceArgs;
+use crate::cluster::Cluster;
+use crate::controller::{self, Settings};
+
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    pace: PaceArgs,
+
+    /// Where /livez and /readyz are served
+    #[arg(long, value_name = "ADDRESS", env = "RESTOW_ADMIN_ADDRESS", default_value = "[::]:8080")]
+    admin_address: SocketAddr,
+
+    /// Act only on StorageMigrations with these labels, so that several controllers can share a cluster
+    #[arg(long, value_name = "SELECTOR", env = "RESTOW_WATCH_LABEL_SELECTOR")]
+    watch_label_selector: Option<String>,
+
+    /// The context of the kubeconfig to use
+    #[arg(long, value_name = "NAME", env = "RESTOW_CONTEXT")]
+    context: Option<String>,
+
+    /// What this process is called in events
+    #[arg(long, value_name = "NAME", env = "POD_NAME", hide = true)]
+    pod_name: Option<String>,
+
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+pub(super) async fn run(args: Args) -> Exit {
+    if let Err(error) = args.log.start() {
+        return Exit::fail(&error);
+    }
+    let settings = Settings {
+        limits: args.pace.limits(),
+        settle: args.pace.settle(),
+        admin_address: args.admin_address,
+        label_selector: args.watch_label_selector,
+        instance: args.pod_name,
+    };
+    let cluster = match Cluster::connect(args.context.as_deref()).await {
+        Ok(cluster) => cluster,
+        Err(error) => return Exit::fail(&error),
+    };
+    match controller::run(cluster, settings).await {
+        Ok(()) => Exit::Done,
+        Err(error) => Exit::fail(&error),
+    }
+}

@@ -1,0 +1,75 @@
+//! Exit codes, and how an error is shown.
+
+use std::error::Error;
+use std::process::{ExitCode, Termination};
+
+/// What `--help` says of exit codes.
+pub(super) const HELP: &str = "\
+Exit codes:
+  0  done: every object is stored in the storage version
+  1  failed, or given up before it was done
+  2  the command line can't be understood
+  3  finished, but objects were refused and nothing was trimmed
+  4  blocked: nothing was written";
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// All is done.
+    Done,
+    /// It failed, or was given up.
+    Failed,
+    /// Objects were refused, and nothing was trimmed.
+    Refused,
+    /// Something stood in the way, and nothing was written.
+    Blocked,
+}
+
+impl Exit {
+    /// The exit code.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Refused => 3,
+            Self::Blocked => 4,
+        }
+    }
+
+    /// The one of two that matters more.
+    #[must_use]
+    pub(super) fn worse(self, other: Self) -> Self {
+        let rank = |exit| match exit {
+            Self::Done => 0,
+            Self::Blocked => 1,
+            Self::Refused => 2,
+            Self::Failed => 3,
+        };
+        if rank(other) > rank(self) { other } else { self }
+    }
+
+    /// Shows an error with its causes, and fails.
+    pub(super) fn fail(error: &dyn Error) -> Self {
+        let mut line = format!("error: {error}");
+        let mut source = error.source();
+        while let Some(cause) = source {
+            line.push_str(": ");
+            line.push_str(&cause.to_string());
+            source = cause.source();
+        }
+        show(&line);
+        Self::Failed
+    }
+}
+
+impl Termination for Exit {
+    fn report(self) -> ExitCode {
+        self.code().into()
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the place where errors reach the user")]
+fn show(line: &str) {
+    eprintln!("{line}");
+}

@@ -1,0 +1,194 @@
+//! `restow migrate`: the engine without any object of ours in the cluster.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use futures::future::join_all;
+use tokio::sync::Notify;
+
+use super::Exit;
+use super::logging::LogArgs;
+use super::pace::{PaceArgs, duration};
+use super::progress::Progress;
+use super::summary::{self, Ended};
+use crate::api::{
+    Mode, Reason, State, StorageMigrationSpec, StorageMigrationStatus, StoredVersions, TargetResource,
+};
+use crate::cluster::{Cluster, Pacer};
+use crate::engine::{Engine, Migration, Next, Order};
+use crate::plan::Finding;
+
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Args {
+    /// The resources, each as <plural>.<group>, for example crontabs.example.com
+    #[arg(value_name = "PLURAL.GROUP", required = true)]
+    resources: Vec<Resource>,
+
+    /// The version that the CustomResourceDefinitions are expected to store; with another one nothing is written
+    #[arg(long, value_name = "VERSION")]
+    expected_storage_version: Option<String>,
+
+    /// Visit all objects even if status.storedVersions names the storage version alone
+    #[arg(long)]
+    always: bool,
+
+    /// Leave status.storedVersions as it is
+    #[arg(long)]
+    keep_stored_versions: bool,
+
+    /// Give up after so long, for example 30m; by default never
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    timeout: Option<Duration>,
+
+    /// The form of the summary on standard output
+    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    output: Output,
+
+    /// The context of the kubeconfig to use
+    #[arg(long, value_name = "NAME", env = "RESTOW_CONTEXT")]
+    context: Option<String>,
+
+    #[command(flatten)]
+    pace: PaceArgs,
+
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Debug)]
+struct Resource(TargetResource);
+
+impl FromStr for Resource {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (resource, group) = text
+            .split_once('.')
+            .filter(|(resource, group)| !resource.is_empty() && !group.is_empty())
+            .ok_or("expected <plural>.<group>, for example crontabs.example.com")?;
+        if text.contains('/') || text.chars().any(char::is_uppercase) {
+            return Err(
+                "expected the plural name in lower case, without a version or a subresource".to_owned()
+            );
+        }
+        Ok(Self(TargetResource { group: group.to_owned(), resource: resource.to_owned() }))
+    }
+}
+
+pub(super) async fn run(args: Args) -> Exit {
+    let progress = Progress::new();
+    // On a terminal the bars tell what is going on.
+    if let Err(error) = args.log.start() {
+        return Exit::fail(&error);
+    }
+    let cluster = match Cluster::connect(args.context.as_deref()).await {
+        Ok(cluster) => cluster,
+        Err(error) => return Exit::fail(&error),
+    };
+    let engine = Arc::new(Engine::new(cluster, Pacer::new(args.pace.limits()), args.pace.settle()));
+    let runs =
+        args.resources.iter().map(|resource| one(&engine, args.spec(&resource.0), &progress, args.timeout));
+    let ended = join_all(runs).await;
+    progress.clear();
+    let shown = match args.output {
+        Output::Text => summary::text(&ended),
+        Output::Json => summary::json(&ended),
+    };
+    match shown {
+        Ok(()) => ended.iter().map(Ended::exit).fold(Exit::Done, Exit::worse),
+        Err(error) => Exit::fail(&error),
+    }
+}
+
+impl Args {
+    fn spec(&self, resource: &TargetResource) -> StorageMigrationSpec {
+        StorageMigrationSpec {
+            expected_storage_version: self.expected_storage_version.clone(),
+            mode: if self.always { Mode::Always } else { Mode::IfStale },
+            stored_versions: if self.keep_stored_versions {
+                StoredVersions::Keep
+            } else {
+                StoredVersions::Trim
+            },
+            ..StorageMigrationSpec::for_resource(resource.clone())
+        }
+    }
+}
+
+/// Runs one migration to its end.
+async fn one(
+    engine: &Engine,
+    spec: StorageMigrationSpec,
+    progress: &Progress,
+    timeout: Option<Duration>,
+) -> Ended {
+    let resource = spec.resource.clone();
+    if let Err(failure) = engine.look_up(&resource).await {
+        let message = format!("can't read the CustomResourceDefinition {}: {failure}", resource.crd_name());
+        return Ended::failed(resource, message, StorageMigrationStatus::default());
+    }
+    let mut migration = Migration::new(StorageMigrationStatus::default());
+    let changed = Notify::new();
+    let given_up = {
+        let name = resource.crd_name();
+        let feed = engine.follow_crds(Some(&name), |_| changed.notify_one());
+        let steps = steps(engine, &spec, &mut migration, &changed, progress);
+        tokio::select! {
+            finding = steps => {
+                let status = migration.status().clone();
+                return Ended { resource, finding, status, failed: false };
+            }
+            ended = feed => ended.to_string(),
+            () = expiry(timeout) => "not done within --timeout".to_owned(),
+            _ = tokio::signal::ctrl_c() => "interrupted".to_owned(),
+        }
+    };
+    Ended::failed(resource, given_up, migration.status().clone())
+}
+
+async fn steps(
+    engine: &Engine,
+    spec: &StorageMigrationSpec,
+    migration: &mut Migration,
+    changed: &Notify,
+    progress: &Progress,
+) -> Finding {
+    let order = Order { spec, generation: 1, rival: None };
+    let mut shown = progress.line(&spec.resource);
+    loop {
+        let stepped = engine.step(migration, order).await;
+        shown.show(&stepped.finding, migration.status());
+        if is_end(&stepped.finding) {
+            return stepped.finding;
+        }
+        match stepped.next {
+            Next::Now => {}
+            Next::After(wait) => drop(tokio::time::timeout(wait, changed.notified()).await),
+            Next::OnChange => changed.notified().await,
+            Next::Expire => return stepped.finding,
+        }
+    }
+}
+
+/// Whether a pipeline is to be told now rather than kept waiting.
+fn is_end(finding: &Finding) -> bool {
+    match finding.reason.state() {
+        State::Done | State::Stalled => true,
+        State::Working => finding.reason == Reason::Waiting,
+    }
+}
+
+async fn expiry(timeout: Option<Duration>) {
+    match timeout {
+        Some(timeout) => tokio::time::sleep(timeout).await,
+        None => std::future::pending().await,
+    }
+}
