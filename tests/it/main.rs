@@ -1,0 +1,10 @@
+//! restow against a real kube-apiserver and etcd. Files are named by what they prove; etcd is the oracle.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test stops at the first thing that is not as it should be"
+)]
+
+mod migrates;
+mod scene;

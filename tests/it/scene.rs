@@ -1,0 +1,193 @@
+//! The scene of a test: a CRD of its own on the shared control plane, the product beside it, and what both then hold.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
+use restow::api::{
+    Conditions, Reason, StorageMigration, StorageMigrationSpec, StorageMigrationStatus, TargetResource,
+};
+use serde_json::{Value, json};
+use testbed::access;
+use testbed::audit::{AuditLog, Filter};
+use testbed::control_plane::ControlPlane;
+use testbed::crd::{self, Fixture, Kind};
+use testbed::objects::{self, Batch, Key};
+use testbed::restow::{Output, Restow};
+use tokio::time::{Instant, sleep};
+
+/// The product.
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_restow");
+
+/// How long a test waits for something that takes seconds on an idle machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The label by which the controller of a test finds the StorageMigrations of that test, and no others.
+const SCENE_LABEL: &str = "scene";
+
+/// One test's CRD and what belongs to it.
+pub(crate) struct Scene {
+    pub(crate) plane: &'static ControlPlane,
+    pub(crate) client: Client,
+    pub(crate) kind: Kind,
+    pub(crate) audit: AuditLog,
+    name: String,
+}
+
+impl Scene {
+    /// A scene on the shared control plane, with `fixture` of the group `<name>.example.com` applied and restow's rights on
+    /// it granted.
+    pub(crate) async fn new(name: &str, fixture: impl FnOnce(&str) -> Fixture) -> Self {
+        Self::on(ControlPlane::shared().await, name, fixture).await
+    }
+
+    /// The same on a control plane of the caller's.
+    pub(crate) async fn on(
+        plane: &'static ControlPlane,
+        name: &str,
+        fixture: impl FnOnce(&str) -> Fixture,
+    ) -> Self {
+        let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
+        access::install(plane, &manifests).await.expect("install the manifests");
+        let client = plane.admin();
+        let fixture = fixture(&format!("{name}.example.com"));
+        let kind = crd::apply(&client, &fixture).await.expect("apply the CRD");
+        access::grant_target(plane, &kind.group, kind.plural).await.expect("grant the target");
+        Self { plane, client, kind, audit: plane.audit().from_now(), name: name.to_owned() }
+    }
+
+    /// Widgets with versions v1alpha1 and v1, the first of them stored.
+    pub(crate) async fn widgets(name: &str) -> Self {
+        Self::new(name, Fixture::widgets).await
+    }
+
+    /// N(n) of the field cases: `count` objects stored in v1alpha1, then the flag moved to v1.
+    pub(crate) async fn stored_old(&self, batch: &Batch) -> Vec<Key> {
+        let keys =
+            objects::create(&self.client, &self.kind, "v1alpha1", batch).await.expect("create objects");
+        self.move_storage("v1").await;
+        keys
+    }
+
+    pub(crate) async fn move_storage(&self, version: &str) {
+        crd::move_storage(&self.client, &self.kind.crd_name(), version).await.expect("move the flag");
+    }
+
+    /// Starts a controller that acts on this scene's StorageMigrations alone.
+    pub(crate) async fn controller(&self, args: &[&str]) -> Restow {
+        let selector = format!("{SCENE_LABEL}={}", self.name);
+        let own = ["--watch-label-selector", &selector, "--admin-address", "127.0.0.1:0"];
+        let own =
+            own.into_iter().chain(if args.contains(&"--settle") { vec![] } else { vec!["--settle", "1s"] });
+        let args: Vec<&str> = own.chain(args.iter().copied()).collect();
+        Restow::controller(BINARY, self.plane, args).await.expect("start the controller")
+    }
+
+    /// Runs the one-shot command on this scene's resource.
+    pub(crate) async fn run_migrate(&self, args: &[&str]) -> Output {
+        let crd = self.kind.crd_name();
+        let args: Vec<&str> =
+            ["migrate", &crd, "--settle", "1s"].into_iter().chain(args.iter().copied()).collect();
+        Restow::run(BINARY, self.plane, args).await.expect("run the command")
+    }
+
+    pub(crate) fn resource(&self) -> TargetResource {
+        TargetResource { group: self.kind.group.clone(), resource: self.kind.plural.to_owned() }
+    }
+
+    /// The name of this scene's first StorageMigration.
+    pub(crate) fn migration(&self) -> &str {
+        &self.name
+    }
+
+    /// Creates the StorageMigration called after the scene, with further fields of its spec.
+    pub(crate) async fn migrate(&self, spec: Value) -> StorageMigration {
+        self.migrate_as(&self.name, spec).await
+    }
+
+    /// Creates a StorageMigration for this scene's resource.
+    pub(crate) async fn migrate_as(&self, name: &str, spec: Value) -> StorageMigration {
+        let mut migration = StorageMigration::new(name, StorageMigrationSpec::for_resource(self.resource()));
+        migration.labels_mut().insert(SCENE_LABEL.to_owned(), self.name.clone());
+        let mut object = serde_json::to_value(&migration).expect("serialize");
+        for (field, value) in spec.as_object().expect("the fields of a spec") {
+            object["spec"][field] = value.clone();
+        }
+        let object = serde_json::from_value(object).expect("a StorageMigration");
+        self.migrations().create(&PostParams::default(), &object).await.expect("create the StorageMigration")
+    }
+
+    pub(crate) fn migrations(&self) -> Api<StorageMigration> {
+        Api::all(self.client.clone())
+    }
+
+    pub(crate) async fn patch_spec(&self, name: &str, spec: Value) {
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        self.migrations().patch(name, &PatchParams::default(), &patch).await.expect("patch the spec");
+    }
+
+    pub(crate) async fn delete_migration(&self, name: &str) {
+        self.migrations().delete(name, &DeleteParams::default()).await.expect("delete the StorageMigration");
+    }
+
+    pub(crate) async fn status_of(&self, name: &str) -> StorageMigrationStatus {
+        self.migrations().get(name).await.expect("read the StorageMigration").status.unwrap_or_default()
+    }
+
+    /// Waits until the scene's StorageMigration has this reason.
+    pub(crate) async fn until(&self, reason: Reason) -> StorageMigrationStatus {
+        self.until_of(&self.name, &format!("{reason}"), |status| reason_of(status) == Some(reason)).await
+    }
+
+    /// Waits until the status of a StorageMigration is as wished.
+    pub(crate) async fn until_of(
+        &self,
+        name: &str,
+        wish: &str,
+        is_met: impl Fn(&StorageMigrationStatus) -> bool,
+    ) -> StorageMigrationStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let status = self.status_of(name).await;
+            if is_met(&status) {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "waited in vain for {wish}; the status is {status:#?}");
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// How many objects are stored in which version, by etcd.
+    pub(crate) async fn stored(&self) -> BTreeMap<String, usize> {
+        let stored = self.plane.etcd().stored_versions(&self.kind.group, self.kind.plural).await;
+        let version = |api_version: String| api_version.rsplit('/').next().unwrap_or_default().to_owned();
+        stored.into_iter().map(|(api_version, count)| (version(api_version), count)).collect()
+    }
+
+    /// `status.storedVersions` of the CRD.
+    pub(crate) async fn stored_versions(&self) -> Vec<String> {
+        crd::stored_versions(&self.client, &self.kind.crd_name()).await.expect("read the CRD")
+    }
+
+    /// Requests on this scene's objects so far, by the product.
+    pub(crate) fn visits(&self) -> usize {
+        self.audit.count(&self.requests().verb("patch"))
+    }
+
+    /// What finds the product's requests on this scene's objects in the audit log.
+    pub(crate) fn requests(&self) -> Filter {
+        Filter::resource(&self.kind.group, self.kind.plural).user_agent("restow/")
+    }
+}
+
+/// The reason that a status gives.
+pub(crate) fn reason_of(status: &StorageMigrationStatus) -> Option<Reason> {
+    Conditions::reason(&status.conditions)
+}
+
+/// Counts by version, for comparing.
+pub(crate) fn counts<const N: usize>(versions: [(&str, usize); N]) -> BTreeMap<String, usize> {
+    versions.map(|(version, count)| (version.to_owned(), count)).into()
+}
