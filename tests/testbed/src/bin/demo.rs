@@ -29,13 +29,12 @@ async fn show(args: &Args) -> io::Result<ExitCode> {
         interrupt = interrupt() => return interrupt.map(|()| ExitCode::from(INTERRUPTED)),
     };
     match result {
-        Ok(stage) if args.keep => {
-            stage.show_access(&mut screen);
-            interrupt().await?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Ok(_) => {
+        Ok(stage) => {
             screen.write("\nAll as claimed.");
+            if args.keep {
+                stage.show_access(&mut screen);
+                interrupt().await?;
+            }
             Ok(ExitCode::SUCCESS)
         }
         Err(failure) => {

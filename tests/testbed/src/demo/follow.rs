@@ -63,14 +63,17 @@ pub(super) async fn migration(stage: &Stage, objects: u32, screen: &Screen) -> R
     migrations.patch(&name, &params, &Patch::Apply(&manifest)).await.doing("apply the StorageMigration")?;
 
     let deadline = OVERHEAD_MAX + Duration::from_secs((objects / RATE_MIN).into());
-    let ended = timeout(deadline, watch(migrations, &name, screen));
+    let ended = timeout(deadline, watch(migrations, &name, screen.bar(objects), screen));
     let Some(restow) = &stage.restow else { return ended.await.doing("wait for the migration")? };
     tokio::select! {
         ended = ended => match ended {
             Ok(ended) => ended,
             Err(_) => Err(problem(stage, format!("the migration has not ended after {} s", deadline.as_secs()))),
         },
-        exit = restow.wait_exit(deadline * 2) => Err(problem(stage, format!("restow ended: {exit:?}"))),
+        exit = restow.wait_exit(deadline * 2) => {
+            let exit = exit.doing("wait for restow")?;
+            Err(problem(stage, format!("restow ended before the migration: {exit:?}")))
+        }
     }
 }
 
@@ -78,8 +81,13 @@ fn problem(stage: &Stage, problem: String) -> Failure {
     Failure::Product { problem, log: stage.log_tail() }
 }
 
-async fn watch(migrations: Api<DynamicObject>, name: &str, screen: &Screen) -> Result<Ended, Failure> {
-    let mut view = View { bar: screen.bar(), screen, reason: String::new(), percent: 0 };
+async fn watch(
+    migrations: Api<DynamicObject>,
+    name: &str,
+    bar: ProgressBar,
+    screen: &Screen,
+) -> Result<Ended, Failure> {
+    let mut view = View { bar, screen, reason: String::new(), percent: 0 };
     let mut changes = watch_object(migrations, name).boxed();
     while let Some(object) = changes.try_next().await.doing("watch the StorageMigration")? {
         let status = object.map(|object| object.data["status"].clone()).unwrap_or_default();
@@ -128,7 +136,9 @@ impl View<'_> {
     fn show(&mut self, reason: &str, progress: &Value) {
         let (total, visited) =
             (progress["total"].as_u64().unwrap_or(0), progress["visited"].as_u64().unwrap_or(0));
-        self.bar.set_length(total);
+        if total > 0 {
+            self.bar.set_length(total);
+        }
         self.bar.set_position(visited);
         self.bar.set_message(reason.to_owned());
         let percent = (visited * 100).checked_div(total).unwrap_or(0);

@@ -42,10 +42,10 @@ impl Screen {
         let _ = writeln!(io::stdout(), "{text}");
     }
 
-    /// A bar for a migration. Without a terminal it is hidden.
+    /// A bar for a migration of so many objects. Without a terminal it is hidden.
     #[must_use]
-    pub fn bar(&self) -> ProgressBar {
-        let bar = ProgressBar::new(0);
+    pub fn bar(&self, objects: u32) -> ProgressBar {
+        let bar = ProgressBar::new(objects.into());
         match ProgressStyle::with_template(BAR) {
             Ok(style) => bar.with_style(style.progress_chars("█▌░")),
             Err(_) => bar,

@@ -22,6 +22,8 @@ pub(super) const NEW: &str = "v1";
 const NAMESPACE: &str = "default";
 /// One server on this machine lags behind its CRD for less than a second.
 const SETTLE: &str = "3s";
+/// Nobody asks for health here; any free port will do.
+const ADMIN_ADDRESS: &str = "127.0.0.1:0";
 
 /// What the demo has started. Dropping it stops everything and removes its files.
 pub struct Stage {
@@ -78,7 +80,7 @@ impl Stage {
         access::grant_target(&self.plane, &self.kind.group, self.kind.plural)
             .await
             .doing("grant restow the CronTabs")?;
-        let mut flags = vec!["--settle".to_owned(), SETTLE.to_owned()];
+        let mut flags = ["--settle", SETTLE, "--admin-address", ADMIN_ADDRESS].map(str::to_owned).to_vec();
         if let Some(pace) = writes_per_second {
             flags.extend(["--writes-per-second".to_owned(), pace.to_string()]);
         }
