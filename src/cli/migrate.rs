@@ -22,7 +22,7 @@ use crate::plan::Finding;
 
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Args {
-    /// The resources, each as <plural>.<group>, for example crontabs.example.com
+    /// The resources, each by its plural name and its group, for example crontabs.example.com
     #[arg(value_name = "PLURAL.GROUP", required = true)]
     resources: Vec<Resource>,
 

@@ -1,6 +1,6 @@
 //! The CustomResourceDefinitions that tests migrate: which versions they have, and how each is shaped.
 //!
-//! Everything here is data; what talks to a server is in [`edit`], whose functions are re-exported.
+//! Everything here is data; what talks to a server is in `edit`, whose functions are re-exported.
 //! Objects of these kinds are made in [`crate::objects`], not here.
 
 mod crontab;

@@ -1,7 +1,7 @@
 //! A conversion webhook, as a CRD's author would run it: HTTPS on loopback, `ConversionReview` v1.
 //!
-//! How an object is converted is in [`mapping`], which knows nothing of HTTP; certificates are in [`identity`], the
-//! listener is in [`server`].
+//! How an object is converted is in `mapping`, which knows nothing of HTTP; certificates are in `identity`, the
+//! listener is in `server`.
 
 mod identity;
 mod mapping;
