@@ -6,5 +6,6 @@
     reason = "a test stops at the first thing that is not as it should be"
 )]
 
+mod docs;
 mod migrates;
 mod scene;

@@ -1,0 +1,85 @@
+//! The documentation names everything that users can set, read or wait for.
+
+use std::process::Command;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray,
+};
+use restow::api::{Reason, definition};
+
+use crate::scene::BINARY;
+
+const SPEC: &str = include_str!("../../docs/spec.md");
+
+#[test]
+fn spec_has_a_row_for_every_reason() {
+    let missing: Vec<_> = Reason::ALL.iter().filter(|r| !SPEC.contains(&format!("\n| `{r}` | "))).collect();
+    assert!(missing.is_empty(), "docs/spec.md lacks rows for {missing:?}");
+}
+
+#[test]
+fn spec_names_every_field() {
+    let crd = definition();
+    let schema = crd.spec.versions[0].schema.as_ref().and_then(|s| s.open_api_v3_schema.as_ref());
+    let properties = schema.and_then(|s| s.properties.as_ref()).expect("a schema");
+    let mut fields = Vec::new();
+    for root in ["spec", "status"] {
+        collect(root, &properties[root], &mut fields);
+    }
+    assert!(fields.contains(&"spec.pace.maxInFlight".to_owned()), "{fields:?}");
+    assert!(fields.contains(&"status.refusals[].name".to_owned()), "{fields:?}");
+    assert_named(fields);
+}
+
+#[test]
+fn spec_names_every_printer_column() {
+    let columns = definition().spec.versions[0].additional_printer_columns.clone().expect("columns");
+    assert_named(columns.into_iter().map(|column| column.name));
+}
+
+#[test]
+fn spec_names_every_flag_and_its_environment_variable() {
+    let help = ["controller", "migrate"].map(help).concat();
+    let is_part_of_name = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    let words = help.split(|c| !is_part_of_name(c));
+    let names: Vec<_> = words.filter(|word| word.starts_with("--") || word.starts_with("RESTOW_")).collect();
+    assert!(names.contains(&"--settle") && names.contains(&"RESTOW_SETTLE"), "{names:?}");
+    assert_named(names);
+}
+
+#[test]
+fn spec_names_every_exit_code() {
+    let help = help("help");
+    let (_, codes) = help.split_once("Exit codes:\n").expect("exit codes");
+    let codes: Vec<_> = codes.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(codes.len(), 5, "{codes:?}");
+    assert_named(codes);
+}
+
+fn assert_named(names: impl IntoIterator<Item = impl AsRef<str>>) {
+    let is_missing = |name: &str| !SPEC.contains(&format!("`{name}`"));
+    let names = names.into_iter().map(|name| name.as_ref().to_owned());
+    let missing: Vec<_> = names.filter(|name| is_missing(name)).collect();
+    assert!(missing.is_empty(), "docs/spec.md doesn't name {missing:?}");
+}
+
+fn collect(path: &str, schema: &JSONSchemaProps, fields: &mut Vec<String>) {
+    for (name, property) in schema.properties.iter().flatten() {
+        let path = format!("{path}.{name}");
+        collect(&path, property, fields);
+        fields.push(path);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &schema.items {
+        collect(&format!("{path}[]"), items, fields);
+    }
+}
+
+/// What `restow <command> --help` says; `help` is that of restow itself.
+fn help(command: &str) -> String {
+    let mut restow = Command::new(BINARY);
+    if command != "help" {
+        restow.arg(command);
+    }
+    let output = restow.arg("--help").output().expect("run restow");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
