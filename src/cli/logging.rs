@@ -1,5 +1,7 @@
 //! Logs: where they go, in which form, and how much of them.
 
+use std::io::IsTerminal;
+
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
@@ -37,6 +39,8 @@ impl LogArgs {
         let filter =
             EnvFilter::try_new(directives).map_err(|source| LogError { filter: self.log.clone(), source })?;
         let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        // Colours are for eyes: in a file or a log collector they are noise.
+        let lines = if std::io::stderr().is_terminal() { lines } else { lines.with_ansi(false) };
         match self.log_format {
             Format::Text => lines.with_target(false).init(),
             Format::Json => lines.json().flatten_event(true).with_target(false).init(),
