@@ -51,6 +51,7 @@ pub(super) fn status(
     finding: &Finding,
     now: Timestamp,
 ) -> StorageMigrationStatus {
+    let now = as_stored(now);
     let mut status = before.clone();
     status.observed_generation = Some(seen.generation);
     status.conditions =
@@ -83,7 +84,7 @@ pub(super) fn started(
     let mut status = before.clone();
     let gave_up = finding_of(before).is_some_and(|f| f.reason == Reason::DeadlineExceeded);
     if !resumed || gave_up || status.start_time.is_none() {
-        status.start_time = Some(Time(now));
+        status.start_time = Some(Time(as_stored(now)));
     }
     if !resumed {
         status.target = None;
@@ -280,6 +281,11 @@ fn all_stored(complete: &CompleteSweep) -> String {
         progress.unchanged,
         progress.gone
     )
+}
+
+/// A time as the API keeps it, in whole seconds: read back after a restart, it gives the same status.
+fn as_stored(now: Timestamp) -> Timestamp {
+    Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
 
 fn lasted(duration: SignedDuration) -> String {
