@@ -6,6 +6,12 @@
     reason = "a test stops at the first thing that is not as it should be"
 )]
 
+mod delete;
 mod docs;
+mod generated;
+mod layering;
 mod migrates;
 mod scene;
+mod second_run;
+mod spec_rules;
+mod suspend;

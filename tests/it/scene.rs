@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep};
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_restow");
 
 /// How long a test waits for something that takes seconds on an idle machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The label by which the controller of a test finds the StorageMigrations of that test, and no others.
 const SCENE_LABEL: &str = "scene";
@@ -78,10 +78,10 @@ impl Scene {
     /// Starts a controller that acts on this scene's StorageMigrations alone.
     pub(crate) async fn controller(&self, args: &[&str]) -> Restow {
         let selector = format!("{SCENE_LABEL}={}", self.name);
-        let own = ["--watch-label-selector", &selector, "--admin-address", "127.0.0.1:0"];
         let own =
-            own.into_iter().chain(if args.contains(&"--settle") { vec![] } else { vec!["--settle", "1s"] });
-        let args: Vec<&str> = own.chain(args.iter().copied()).collect();
+            [["--watch-label-selector", &selector], ["--admin-address", "127.0.0.1:0"], ["--settle", "1s"]];
+        let own = own.iter().filter(|[flag, _]| !args.contains(flag)).flatten();
+        let args: Vec<&str> = own.chain(args).copied().collect();
         Restow::controller(BINARY, self.plane, args).await.expect("start the controller")
     }
 
@@ -174,6 +174,28 @@ impl Scene {
     /// Requests on this scene's objects so far, by the product.
     pub(crate) fn visits(&self) -> usize {
         self.audit.count(&self.requests().verb("patch"))
+    }
+
+    /// Waits until the product has sent so many visits.
+    pub(crate) async fn until_visits(&self, count: usize) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.visits() < count {
+            assert!(Instant::now() < deadline, "waited in vain for {count} visits: {} so far", self.visits());
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Looks on for a while in which the product may not visit anything.
+    pub(crate) async fn no_visits_for(&self, while_: Duration) {
+        let before = self.visits();
+        sleep(while_).await;
+        assert_eq!(self.visits(), before, "nothing was to be visited");
+    }
+
+    /// The revision of each object's last write, by etcd.
+    pub(crate) async fn revisions(&self) -> BTreeMap<String, i64> {
+        let stored = self.plane.etcd().values(&self.kind.group, self.kind.plural).await;
+        stored.into_iter().map(|object| (object.key, object.revision)).collect()
     }
 
     /// What finds the product's requests on this scene's objects in the audit log.
