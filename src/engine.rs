@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::api::{Pace, StorageMigrationSpec, StorageMigrationStatus, TargetResource};
 use crate::cluster::{Cluster, Pacer, Rate, Trimmed};
-use crate::plan::{Crd, Failure, Finding, Moment, Observation, Run, Step, Surroundings};
+use crate::plan::{Crd, Failure, Finding, Moment, Observation, PageRequest, Run, Step, Surroundings};
 
 pub use clock::Clock;
 pub use feed::FeedEnded;
@@ -124,52 +124,64 @@ impl Engine {
     /// Does the next thing, and brings the status up to date.
     pub async fn step(&self, migration: &mut Migration, order: Order<'_>) -> Stepped {
         migration.keep_pace(order.spec);
-        let run = &mut migration.run;
-        let record = self.records.get(&order.spec.resource.crd_name());
-        let seen = self.observation(order, record.as_ref());
-        let (finding, next) = match run.decide(&seen, self.clock.now()) {
-            Step::Hold(finding, until) => {
-                let next = until.map_or(Next::OnChange, |until| {
-                    Next::After(until.saturating_sub(self.clock.now().uptime))
-                });
-                (Some(finding), next)
-            }
-            Step::Expire => (None, Next::Expire),
-            Step::Review => (self.review(run, order).await, Next::Now),
+        let Migration { run, rate, pace: _ } = migration;
+        let mut step = self.decide(run, order);
+        if step == Step::Review {
+            self.review(run, order).await;
+            // What was found is worth a word only together with what follows from it.
+            step = self.decide(run, order);
+        }
+        let held = match step {
+            Step::Hold(finding, until) => return self.report(run, order, finding, self.next(until)),
+            Step::Expire => Some(Next::Expire),
+            Step::Review => None,
             Step::List(page) => {
-                if let Some((sweep, _)) = run.sweep() {
-                    let target = sweep.target().clone();
-                    let listing = self.cluster.list(&target, &page).await;
-                    run.listed(listing, &seen, self.clock.now());
-                }
-                (None, Next::Now)
+                self.list(run, order, &page).await;
+                None
             }
             Step::Visit => {
-                self.visit_due(run, &migration.rate, order.spec).await;
-                (None, Next::Now)
+                self.visit_due(run, rate, order.spec).await;
+                None
             }
-            Step::Inspect => (self.inspect(run, order).await, Next::Now),
-            Step::Trim => (self.trim(run, order).await, Next::Now),
+            Step::Inspect => {
+                self.inspect(run, order).await;
+                None
+            }
+            Step::Trim => {
+                self.trim(run, order).await;
+                None
+            }
         };
-        self.report(run, order, finding, next)
+        let finding = run.phase();
+        self.report(run, order, finding, held.unwrap_or(Next::Now))
     }
 
-    fn report(&self, run: &mut Run, order: Order<'_>, finding: Option<Finding>, next: Next) -> Stepped {
-        let record = self.records.get(&order.spec.resource.crd_name());
-        let seen = self.observation(order, record.as_ref());
-        let finding = finding.or_else(|| run.phase()).or_else(|| run.said());
-        let finding = finding.unwrap_or_else(|| Finding::new(crate::api::Reason::Waiting, "about to start"));
-        run.report(&seen, &finding, self.clock.now());
+    fn decide(&self, run: &mut Run, order: Order<'_>) -> Step {
+        self.with_fresh(order, |seen, now| run.decide(seen, now))
+    }
+
+    fn next(&self, until: Option<Duration>) -> Next {
+        until.map_or(Next::OnChange, |until| Next::After(until.saturating_sub(self.clock.now().uptime)))
+    }
+
+    fn report(&self, run: &mut Run, order: Order<'_>, finding: Finding, next: Next) -> Stepped {
+        self.with_fresh(order, |seen, now| run.report(seen, &finding, now));
         Stepped { finding, next }
     }
 
-    async fn review(&self, run: &mut Run, order: Order<'_>) -> Option<Finding> {
+    async fn list(&self, run: &mut Run, order: Order<'_>, page: &PageRequest) {
+        let Some((sweep, _)) = run.sweep() else { return };
+        let target = sweep.target().clone();
+        let listing = self.cluster.list(&target, page).await;
+        self.with_fresh(order, |seen, now| run.listed(listing, seen, now));
+    }
+
+    async fn review(&self, run: &mut Run, order: Order<'_>) {
         let reviewed = self.surroundings(order).await;
         self.with_fresh(order, |seen, now| match reviewed {
             Ok(around) => run.reviewed(seen, &around, now),
             Err(failure) => run.request_failed(&failure, seen, now),
         });
-        None
     }
 
     async fn surroundings(&self, order: Order<'_>) -> Result<Surroundings, Failure> {
@@ -183,7 +195,7 @@ impl Engine {
         Ok(Surroundings { missing_rights, other_migrator })
     }
 
-    async fn inspect(&self, run: &mut Run, order: Order<'_>) -> Option<Finding> {
+    async fn inspect(&self, run: &mut Run, order: Order<'_>) {
         let read = async {
             self.look_up(&order.spec.resource).await?;
             self.cluster.api_servers().await
@@ -193,10 +205,9 @@ impl Engine {
             Ok(servers) => run.inspected(seen, &servers, now),
             Err(failure) => run.request_failed(&failure, seen, now),
         });
-        None
     }
 
-    async fn trim(&self, run: &mut Run, order: Order<'_>) -> Option<Finding> {
+    async fn trim(&self, run: &mut Run, order: Order<'_>) {
         let read = async {
             let servers = self.cluster.api_servers().await?;
             self.look_up(&order.spec.resource).await?;
@@ -209,7 +220,8 @@ impl Engine {
                 run.request_failed(&failure, seen, now);
                 None
             }
-        })?;
+        });
+        let Some(trim) = trim else { return };
         let trimmed = self.cluster.trim(&trim).await;
         if let Trimmed::Done(crd) = &trimmed {
             self.observe_crd(Crd::clone(crd));
@@ -219,7 +231,6 @@ impl Engine {
             Trimmed::Conflict => run.trim_conflicted(trim),
             Trimmed::Failed(failure) => run.trim_failed(trim, &failure, seen, now),
         });
-        None
     }
 
     /// Reads a resource's CRD from etcd into the records.

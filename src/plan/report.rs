@@ -1,13 +1,10 @@
 //! The status and its sentences: a function from what is known to what users read. It is compared whole before it is sent.
 
-use std::time::Duration;
-
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{
-    Checkpoint, Conditions, Reason, RefusedObject, State, StorageMigrationSpec, StorageMigrationStatus,
-    TargetStatus,
+    Checkpoint, Conditions, Reason, RefusedObject, State, StorageMigrationStatus, TargetStatus,
 };
 
 use super::{CompleteSweep, Finding, Observation, Sweep, Tally, Target};
@@ -165,124 +162,6 @@ pub(super) fn is_done(reason: Reason) -> bool {
     reason.state() == State::Done
 }
 
-pub(super) fn sweeping(sweep: &Sweep) -> Finding {
-    let progress = sweep.tally().progress();
-    if sweep.is_confirm() {
-        let (confirmed, again) = sweep.tally().confirmed();
-        let message = format!(
-            "looked at {confirmed} of {} objects once more, {again} of them visited again",
-            progress.total.max(confirmed)
-        );
-        return Finding::new(Reason::Confirming, message);
-    }
-    let message = format!(
-        "visited {} of {} objects: {} rewritten, {} unchanged, {} gone, {} refused",
-        progress.visited,
-        progress.total,
-        progress.rewritten,
-        progress.unchanged,
-        progress.gone,
-        progress.refused
-    );
-    Finding::new(Reason::Sweeping, message)
-}
-
-pub(super) fn settling(target: &Target, left: Duration) -> Finding {
-    let message = format!(
-        "the storage version of {} moved to {} a moment ago; waiting {} more until no API server writes the old one",
-        target.resource(),
-        target.version(),
-        lasted_up(left)
-    );
-    Finding::new(Reason::Settling, message)
-}
-
-pub(super) fn backing_off(wait: Duration, said: &str) -> Finding {
-    Finding::new(Reason::BackingOff, format!("trying again in {}: {said}", lasted_up(wait)))
-}
-
-pub(super) fn refused(sweep: &Sweep) -> Finding {
-    let total = sweep.refusals().total();
-    let first = sweep.refusals().listed().first().map(|r| {
-        let place = r.namespace.as_ref().map(|n| format!("{n}/")).unwrap_or_default();
-        format!("; the first is {place}{}: {} {}", r.name, r.code, r.message)
-    });
-    let message = format!(
-        "{total} {} refused; all others are migrated and storedVersions is left as it was{}",
-        if total == 1 { "object was" } else { "objects were" },
-        first.unwrap_or_default()
-    );
-    Finding::new(Reason::ObjectsRefused, message)
-}
-
-pub(super) fn trimming(complete: &CompleteSweep) -> Finding {
-    let message = format!(
-        "setting storedVersions of {} to [{}]",
-        complete.target().resource(),
-        complete.target().version()
-    );
-    Finding::new(Reason::Trimming, message)
-}
-
-pub(super) fn migrated(complete: &CompleteSweep) -> Finding {
-    let message =
-        format!("{}; storedVersions is [{}] now", all_stored(complete), complete.target().version());
-    Finding::new(Reason::Migrated, message)
-}
-
-pub(super) fn migrated_not_trimmed(complete: &CompleteSweep) -> Finding {
-    let message = format!("{}; storedVersions is left as it was, as asked", all_stored(complete));
-    Finding::new(Reason::MigratedNotTrimmed, message)
-}
-
-pub(super) fn conversion_changed(spec: &StorageMigrationSpec) -> Finding {
-    let message = format!(
-        "the conversion of {} changed during the run, so writing objects could corrupt them: restore it, or change this StorageMigration's spec to accept it",
-        spec.resource
-    );
-    Finding::new(Reason::ConversionChanged, message)
-}
-
-pub(super) fn undone(spec: &StorageMigrationSpec) -> Finding {
-    let message = format!(
-        "somebody put an old version back into storedVersions of {} just after it was trimmed: it is migrated again in a minute; find out who writes it",
-        spec.resource
-    );
-    Finding::new(Reason::Waiting, message)
-}
-
-pub(super) fn rival(spec: &StorageMigrationSpec, rival: &str) -> Finding {
-    let message = format!(
-        "the older StorageMigration {rival} is in charge of {}: delete one of the two",
-        spec.resource
-    );
-    Finding::new(Reason::AnotherMigrator, message)
-}
-
-pub(super) fn waiting_for_servers(names: &[&str]) -> Finding {
-    let message = format!(
-        "not heard of since the storage version moved, or silent now: API server {}",
-        names.join(", ")
-    );
-    Finding::new(Reason::WaitingForAPIServer, message)
-}
-
-pub(super) fn deadline_exceeded(limit: SignedDuration) -> Finding {
-    let message = format!("not done within activeDeadlineSeconds ({limit:#}): change the spec to try again");
-    Finding::new(Reason::DeadlineExceeded, message)
-}
-
-fn all_stored(complete: &CompleteSweep) -> String {
-    let progress = complete.tally().progress();
-    format!(
-        "all objects are stored in {}: {} rewritten, {} unchanged, {} gone",
-        complete.target().version(),
-        progress.rewritten,
-        progress.unchanged,
-        progress.gone
-    )
-}
-
 /// A time as the API keeps it, in whole seconds: read back after a restart, it gives the same status.
 fn as_stored(now: Timestamp) -> Timestamp {
     Timestamp::from_second(now.as_second()).unwrap_or(now)
@@ -290,10 +169,4 @@ fn as_stored(now: Timestamp) -> Timestamp {
 
 fn lasted(duration: SignedDuration) -> String {
     format!("{:#}", SignedDuration::from_secs(duration.as_secs().max(0)))
-}
-
-/// A wait in whole seconds, rounded up.
-fn lasted_up(wait: Duration) -> String {
-    let secs = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-    format!("{:#}", SignedDuration::from_secs(i64::try_from(secs).unwrap_or(i64::MAX)))
 }

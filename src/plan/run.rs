@@ -3,55 +3,18 @@
 //! What came of it is told in `run::results`; the status that users read is made in `report`. Nothing here waits, sends or
 //! reads a clock: the same observation at the same moment gives the same step.
 
+mod finished;
 mod results;
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
-
-use crate::api::{Mode, Reason, StorageMigrationSpec, StorageMigrationStatus, StoredVersions};
+use crate::api::{Reason, StorageMigrationStatus, StoredVersions};
 
 use super::target::judge_crd;
 use super::{
-    CompleteSweep, Conclusion, Crd, CrdRecord, Drift, Finding, Health, Limits, Moment, PageRequest, Sweep,
-    report,
+    CompleteSweep, Conclusion, CrdRecord, Drift, Finding, Health, Moment, Observation, PageRequest, Step,
+    Sweep, report, sentence,
 };
-
-/// Everything a decision is made from.
-#[derive(Clone, Copy, Debug)]
-pub struct Observation<'a> {
-    /// What the user asks for.
-    pub spec: &'a StorageMigrationSpec,
-    /// `metadata.generation` of the StorageMigration.
-    pub generation: i64,
-    /// The CRD as last seen; `None` if there is none.
-    pub crd: Option<&'a CrdRecord>,
-    /// An older StorageMigration for the same resource that is not done with it.
-    pub rival: Option<&'a str>,
-    /// How long after a move of the storage version API servers may still write the old one.
-    pub settle: Duration,
-    /// The limits of this process.
-    pub limits: Limits,
-}
-
-/// The next thing to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Nothing is to be sent before that uptime, or before something changes.
-    Hold(Finding, Option<Duration>),
-    /// Read the CRD live, and ask for rights and other migrators.
-    Review,
-    /// List a page of objects.
-    List(PageRequest),
-    /// Visit the objects that are due.
-    Visit,
-    /// Read the CRD and the API servers' Leases, to know whether the confirm may start.
-    Inspect,
-    /// Read the CRD and the API servers' Leases live, and trim if they allow it.
-    Trim,
-    /// Delete the StorageMigration: its time to live is over.
-    Expire,
-}
 
 /// A migration's state in this process.
 #[derive(Debug)]
@@ -70,6 +33,8 @@ pub struct Run {
 enum State {
     /// Nothing is accepted, or all is done.
     Idle,
+    /// The CRD is accepted; no object has been visited in this process.
+    Accepted(Sweep),
     Sweeping(Sweep),
     /// The first sweep left nothing open.
     Unconfirmed(Sweep),
@@ -94,9 +59,6 @@ struct Pause {
 
 /// The shortest and the longest wait before refused objects are tried again; it doubles each time.
 const RETRY_REFUSED: (Duration, Duration) = (Duration::from_mins(1), Duration::from_hours(1));
-
-/// The wait before a run is repeated whose result somebody undid: restow does not fight over `storedVersions`.
-const UNDONE_WAIT: Duration = Duration::from_mins(1);
 
 /// How often a wait is counted down in the status.
 const COUNT_DOWN: Duration = Duration::from_secs(5);
@@ -131,7 +93,11 @@ impl Run {
     pub fn sweep(&mut self) -> Option<(&mut Sweep, &mut Health)> {
         match &mut self.state {
             State::Sweeping(sweep) => Some((sweep, &mut self.health)),
-            State::Idle | State::Unconfirmed(_) | State::Refused { .. } | State::Trimming(_) => None,
+            State::Idle
+            | State::Accepted(_)
+            | State::Unconfirmed(_)
+            | State::Refused { .. }
+            | State::Trimming(_) => None,
         }
     }
 
@@ -154,15 +120,22 @@ impl Run {
         }
         self.pause = None;
         if let Some(until) = self.undone_until(seen, now) {
-            return Step::Hold(report::undone(seen.spec), Some(until));
+            return Step::Hold(sentence::undone(seen.spec), Some(until));
         }
         if let Some(step) = self.guard(seen) {
             return step;
         }
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => Self::begin(seen),
+            State::Accepted(sweep) => {
+                let step = Self::settling(&sweep, seen, now).unwrap_or(Step::Inspect);
+                self.resting(State::Accepted(sweep), step, now)
+            }
             State::Sweeping(sweep) => self.sweep_on(sweep, seen, now),
             State::Unconfirmed(sweep) => self.resting(State::Unconfirmed(sweep), Step::Inspect, now),
+            State::Trimming(complete) if seen.spec.stored_versions == StoredVersions::Keep => {
+                self.keep(complete, seen, now)
+            }
             State::Trimming(complete) => self.resting(State::Trimming(complete), Step::Trim, now),
             State::Refused { sweep, retry_at, generation, crd_generation } => {
                 let moved = generation != seen.generation
@@ -170,7 +143,7 @@ impl Run {
                 if moved || now.uptime >= retry_at {
                     return self.sweep_on(sweep.into_retry(), seen, now);
                 }
-                let finding = report::refused(&sweep);
+                let finding = sentence::refused(&sweep);
                 self.state = State::Refused { sweep, retry_at, generation, crd_generation };
                 Step::Hold(finding, Some(retry_at))
             }
@@ -188,29 +161,32 @@ impl Run {
         &self.status
     }
 
-    /// What is being done, in a sentence, while a sweep or its trim is under way.
+    /// Where the migration is, after a step.
     #[must_use]
-    pub fn phase(&self) -> Option<Finding> {
-        match &self.state {
-            State::Idle => None,
-            State::Sweeping(sweep) | State::Unconfirmed(sweep) => Some(report::sweeping(sweep)),
-            State::Refused { sweep, .. } => Some(report::refused(sweep)),
-            State::Trimming(complete) => Some(report::trimming(complete)),
+    pub fn phase(&self) -> Finding {
+        if let Some(pause) = &self.pause {
+            return pause.finding.clone();
         }
-    }
-
-    /// What the status says: where no sweep is under way, that is where the migration is.
-    #[must_use]
-    pub fn said(&self) -> Option<Finding> {
-        self.pause.as_ref().map(|p| p.finding.clone()).or_else(|| report::finding_of(&self.status))
+        match &self.state {
+            State::Idle => {
+                let said = report::finding_of(&self.status);
+                said.unwrap_or_else(|| Finding::new(Reason::Waiting, "about to start"))
+            }
+            State::Accepted(sweep) | State::Sweeping(sweep) | State::Unconfirmed(sweep) => {
+                sentence::sweeping(sweep)
+            }
+            State::Refused { sweep, .. } => sentence::refused(sweep),
+            State::Trimming(complete) => sentence::trimming(complete),
+        }
     }
 
     fn swept(&self) -> Option<report::Swept<'_>> {
         match &self.state {
             State::Idle => None,
-            State::Sweeping(sweep) | State::Unconfirmed(sweep) | State::Refused { sweep, .. } => {
-                Some(sweep.into())
-            }
+            State::Accepted(sweep)
+            | State::Sweeping(sweep)
+            | State::Unconfirmed(sweep)
+            | State::Refused { sweep, .. } => Some(sweep.into()),
             State::Trimming(complete) => Some(complete.into()),
         }
     }
@@ -219,23 +195,24 @@ impl Run {
     fn guard(&mut self, seen: &Observation<'_>) -> Option<Step> {
         let target = match &self.state {
             State::Idle => return None,
-            State::Sweeping(sweep) | State::Unconfirmed(sweep) | State::Refused { sweep, .. } => {
-                sweep.target()
-            }
+            State::Accepted(sweep)
+            | State::Sweeping(sweep)
+            | State::Unconfirmed(sweep)
+            | State::Refused { sweep, .. } => sweep.target(),
             State::Trimming(complete) => complete.target(),
         };
-        let drift = seen.crd.map_or(Drift::Moved, |record| target.drift(record.crd()));
+        let drift = seen.crd.map_or(Drift::Moved, |record| target.drift(record));
         let unwanted = judge_crd(seen.spec, seen.crd.map(CrdRecord::crd))
             .is_some_and(|finding| finding.reason != Reason::NothingToMigrate);
         if drift == Drift::Conversion && self.status.observed_generation == Some(seen.generation) {
-            return Some(Step::Hold(report::conversion_changed(seen.spec), None));
+            return Some(Step::Hold(sentence::conversion_changed(seen.spec), None));
         }
         if drift != Drift::None || unwanted {
             self.abandon();
             return None;
         }
         let rival = seen.rival?;
-        Some(Step::Hold(report::rival(seen.spec, rival), None))
+        Some(Step::Hold(sentence::rival(seen.spec, rival), None))
     }
 
     fn begin(seen: &Observation<'_>) -> Step {
@@ -243,21 +220,22 @@ impl Run {
             return Step::Hold(finding, None);
         }
         if let Some(rival) = seen.rival {
-            return Step::Hold(report::rival(seen.spec, rival), None);
+            return Step::Hold(sentence::rival(seen.spec, rival), None);
         }
         Step::Review
     }
 
-    fn sweep_on(&mut self, sweep: Sweep, seen: &Observation<'_>, now: Moment) -> Step {
+    /// The wait until no API server that runs stores the version of before.
+    fn settling(sweep: &Sweep, seen: &Observation<'_>, now: Moment) -> Option<Step> {
         let quiet_for = seen.crd.map(|r| r.quiet_for(now)).unwrap_or_default();
-        if quiet_for < seen.settle {
-            let left = seen.settle.saturating_sub(quiet_for);
-            let finding = report::settling(sweep.target(), left);
-            self.state = State::Sweeping(sweep);
-            return Step::Hold(finding, Some(now.uptime + left.min(COUNT_DOWN)));
-        }
+        let left = seen.settle.checked_sub(quiet_for).filter(|left| !left.is_zero())?;
+        let finding = sentence::settling(sweep.target(), left);
+        Some(Step::Hold(finding, Some(now.uptime + left.min(COUNT_DOWN))))
+    }
+
+    fn sweep_on(&mut self, sweep: Sweep, seen: &Observation<'_>, now: Moment) -> Step {
         if let Some((wait, said)) = self.health.held(now.uptime) {
-            let finding = report::backing_off(wait, said);
+            let finding = sentence::backing_off(wait, said);
             self.state = State::Sweeping(sweep);
             return Step::Hold(finding, Some(now.uptime + wait));
         }
@@ -267,7 +245,7 @@ impl Run {
             let continue_token = token.map(str::to_owned);
             Step::List(PageRequest { continue_token, limit: seen.limits.page_size(seen.spec) })
         } else if let Some(due) = sweep.next_due() {
-            Step::Hold(report::sweeping(&sweep), Some(due))
+            Step::Hold(sentence::sweeping(&sweep), Some(due))
         } else {
             return self.conclude(sweep, seen, now);
         };
@@ -287,9 +265,7 @@ impl Run {
                 Step::Inspect
             }
             Conclusion::Complete(complete) if seen.spec.stored_versions == StoredVersions::Keep => {
-                let finding = report::migrated_not_trimmed(&complete);
-                self.finish(complete, &finding, seen, now);
-                Step::Hold(finding, None)
+                self.keep(complete, seen, now)
             }
             Conclusion::Complete(complete) => {
                 self.state = State::Trimming(complete);
@@ -299,7 +275,7 @@ impl Run {
                 let wait = (RETRY_REFUSED.0 * (1 << self.retries.min(6))).min(RETRY_REFUSED.1);
                 self.retries = self.retries.saturating_add(1);
                 let retry_at = now.uptime + wait;
-                let finding = report::refused(&sweep);
+                let finding = sentence::refused(&sweep);
                 let crd_generation = seen.crd.map_or(0, |r| r.crd().generation);
                 self.state = State::Refused { sweep, retry_at, generation: seen.generation, crd_generation };
                 Step::Hold(finding, Some(retry_at))
@@ -307,68 +283,19 @@ impl Run {
         }
     }
 
+    fn keep(&mut self, complete: CompleteSweep, seen: &Observation<'_>, now: Moment) -> Step {
+        let finding = sentence::migrated_not_trimmed(&complete);
+        self.finish(complete, &finding, seen, now);
+        Step::Hold(finding, None)
+    }
+
     /// Keeps `state`, and does `step` unless the target is to be left alone.
     fn resting(&mut self, state: State, step: Step, now: Moment) -> Step {
         self.state = state;
         match self.health.held(now.uptime) {
-            Some((wait, said)) => Step::Hold(report::backing_off(wait, said), Some(now.uptime + wait)),
+            Some((wait, said)) => Step::Hold(sentence::backing_off(wait, said), Some(now.uptime + wait)),
             None => step,
         }
-    }
-
-    /// What the status says of a migration that is done, if it still is.
-    fn still_done(&self, seen: &Observation<'_>) -> Option<Finding> {
-        let (State::Idle, Some(record)) = (&self.state, seen.crd) else { return None };
-        let finding = report::finding_of(&self.status).filter(|f| report::is_done(f.reason))?;
-        let crd = record.crd();
-        let done = match (seen.spec.mode, seen.spec.stored_versions) {
-            (Mode::Always, _) => self.status.observed_generation == Some(seen.generation),
-            (Mode::IfStale, StoredVersions::Trim) => crd.is_trimmed(),
-            (Mode::IfStale, StoredVersions::Keep) => {
-                finding.reason == Reason::MigratedNotTrimmed || crd.is_trimmed()
-            }
-        };
-        (self.is_for(crd) && done).then_some(finding)
-    }
-
-    /// Whether the status speaks of this CRD with its present storage version.
-    fn is_for(&self, crd: &Crd) -> bool {
-        self.status.target.as_ref().is_some_and(|target| {
-            target.crd_uid == crd.uid
-                && !crd.terminating
-                && crd.storage_version().is_some_and(|v| v.name == target.storage_version)
-        })
-    }
-
-    /// Until when a run that ended well a moment ago is not repeated although its result was undone.
-    fn undone_until(&self, seen: &Observation<'_>, now: Moment) -> Option<Duration> {
-        let State::Idle = self.state else { return None };
-        let until = self.finished_at? + UNDONE_WAIT;
-        let undone = seen.spec.mode == Mode::IfStale && self.is_for(seen.crd?.crd());
-        (undone && now.uptime < until).then_some(until)
-    }
-
-    fn done(&self, spec: &StorageMigrationSpec, finding: Finding, now: Moment) -> Step {
-        let lives_for = spec.ttl_seconds_after_finished.map(SignedDuration::from_secs);
-        let completed = self.status.completion_time.as_ref().map(|t| t.0);
-        let (Some(lives_for), Some(completed)) = (lives_for, completed) else {
-            return Step::Hold(finding, None);
-        };
-        match Duration::try_from(lives_for - now.wall.duration_since(completed)) {
-            Ok(left) if !left.is_zero() => Step::Hold(finding, Some(now.uptime + left)),
-            Ok(_) | Err(_) => Step::Expire,
-        }
-    }
-
-    fn expired(&self, seen: &Observation<'_>, now: Moment) -> Option<Finding> {
-        let same_generation = self.status.observed_generation == Some(seen.generation);
-        let said = report::finding_of(&self.status).filter(|f| f.reason == Reason::DeadlineExceeded);
-        if said.is_some() {
-            return said.filter(|_| same_generation);
-        }
-        let limit = SignedDuration::from_secs(seen.spec.active_deadline_seconds?);
-        let started: Timestamp = self.swept().and(self.status.start_time.as_ref())?.0;
-        (now.wall.duration_since(started) > limit).then(|| report::deadline_exceeded(limit))
     }
 
     fn abandon(&mut self) {

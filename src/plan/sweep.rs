@@ -37,7 +37,6 @@ pub struct Sweep {
 #[derive(Debug)]
 pub struct CompleteSweep {
     sweep: Sweep,
-    generation: i64,
 }
 
 /// What a sweep that has come to its end is followed by.
@@ -235,7 +234,7 @@ impl Sweep {
             _ if open => Conclusion::Open(self),
             _ if self.refusals.total() > 0 => Conclusion::Refused(self),
             Pass::First => Conclusion::Unconfirmed(self),
-            Pass::Confirm(generation) => Conclusion::Complete(CompleteSweep { sweep: self, generation }),
+            Pass::Confirm(_) => Conclusion::Complete(CompleteSweep { sweep: self }),
         }
     }
 
@@ -329,21 +328,9 @@ impl CompleteSweep {
         &self.sweep.tally
     }
 
-    /// The CRD's generation when the confirm started.
-    #[must_use]
-    pub fn generation(&self) -> i64 {
-        self.generation
-    }
-
     /// Where to go on after a restart.
     #[must_use]
     pub fn checkpoint(&self) -> &Checkpoint {
         &self.sweep.checkpoint
-    }
-
-    /// Gives the proof up: the confirm is to be made again, with the CRD at `generation`.
-    #[must_use]
-    pub fn into_confirm(self, generation: i64) -> Sweep {
-        self.sweep.into_confirm(generation)
     }
 }

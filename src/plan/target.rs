@@ -2,7 +2,7 @@
 
 use crate::api::{Mode, Reason, StorageMigrationSpec, TargetResource};
 
-use super::{Crd, Finding};
+use super::{Crd, CrdRecord, Finding};
 
 /// A CRD that was accepted for migration. Listing and visiting objects takes one, so neither can happen before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,8 @@ pub enum Drift {
     None,
     /// It is being deleted.
     Terminating,
-    /// It was deleted and created anew, or stores or serves other versions: the run starts over.
+    /// It was deleted and created anew, stores or serves other versions, or may have done so for a while: the run starts
+    /// over.
     Moved,
     /// Its conversion is another one.
     Conversion,
@@ -62,10 +63,14 @@ impl Target {
         &self.accepted
     }
 
-    /// What `crd` has become since it was accepted.
+    /// What the CRD has become since it was accepted.
+    ///
+    /// A flag that moved away and back leaves everything as it was but the objects that were written meanwhile, and restow's
+    /// own visits are among these: they left objects in the other version, and they are remembered as done. So what was
+    /// not seen all the time counts as moved.
     #[must_use]
-    pub fn drift(&self, crd: &Crd) -> Drift {
-        let accepted = &self.accepted;
+    pub fn drift(&self, record: &CrdRecord) -> Drift {
+        let (accepted, crd) = (&self.accepted, record.crd());
         if crd.uid != accepted.uid {
             Drift::Moved
         } else if crd.terminating {
@@ -74,6 +79,8 @@ impl Target {
             Drift::Moved
         } else if crd.conversion != accepted.conversion {
             Drift::Conversion
+        } else if !record.is_unbroken_since(accepted.generation) {
+            Drift::Moved
         } else {
             Drift::None
         }

@@ -1,7 +1,7 @@
 //! The guard before the one irreversible write. The server does not check what is written to `storedVersions`, so nothing
 //! but this stands between a wrong trim and unreadable data.
 
-use super::{ApiServers, CompleteSweep, CrdRecord, Drift, Sweep};
+use super::{ApiServers, CompleteSweep, CrdRecord, Drift};
 
 /// The right to trim: made from a [`CompleteSweep`], once, against one resourceVersion of the CRD.
 #[derive(Debug)]
@@ -20,9 +20,7 @@ pub enum TrimVerdict {
     Trimmed(CompleteSweep),
     /// Not before these API servers have been heard of.
     Wait(CompleteSweep, Vec<String>),
-    /// The CRD changed in a way that was not seen to be harmless: the confirm is to be made again.
-    ConfirmAgain(Sweep),
-    /// The CRD is not the one that was swept: the proof is worth nothing.
+    /// The CRD is not the one that was swept, or was not seen to be all the time: the proof is worth nothing.
     Drifted,
 }
 
@@ -56,12 +54,9 @@ impl Trim {
 #[must_use]
 pub fn judge_trim(complete: CompleteSweep, live: &CrdRecord, servers: &ApiServers) -> TrimVerdict {
     let crd = live.crd();
-    match complete.target().drift(crd) {
+    match complete.target().drift(live) {
         Drift::None => {}
         Drift::Terminating | Drift::Moved | Drift::Conversion => return TrimVerdict::Drifted,
-    }
-    if !live.is_unbroken_since(complete.generation()) {
-        return TrimVerdict::ConfirmAgain(complete.into_confirm(crd.generation));
     }
     if crd.is_trimmed() {
         return TrimVerdict::Trimmed(complete);

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Observation, Pause, Run, State};
+use super::{Pause, Run, State};
 use crate::api::Reason;
 use crate::plan::{
-    ApiServers, CompleteSweep, CrdRecord, Failure, Finding, Listing, Moment, Surroundings, Sweep, Trim,
-    TrimVerdict, Verdict, checkpoint, judge, judge_trim, report,
+    ApiServers, CompleteSweep, CrdRecord, Failure, Finding, Listing, Moment, Observation, Surroundings,
+    Sweep, Trim, TrimVerdict, Verdict, checkpoint, judge, judge_trim, report, sentence,
 };
 
 /// How soon a denied right or another migrator is asked for again.
@@ -29,7 +29,7 @@ impl Run {
         if let Some(crd) = crd.filter(|_| same_generation)
             && checkpoint.as_ref().is_some_and(|c| checkpoint::conversion_changed(c, crd))
         {
-            return self.pause(report::conversion_changed(seen.spec), REVIEW_AGAIN, seen, now);
+            return self.pause(sentence::conversion_changed(seen.spec), REVIEW_AGAIN, seen, now);
         }
         let fits = checkpoint.filter(|c| checkpoint::fits(c, &target));
         let resumed = fits.is_some();
@@ -39,7 +39,7 @@ impl Run {
         };
         self.status = report::started(&self.status, resumed, now.wall);
         self.retries = 0;
-        self.state = State::Sweeping(sweep);
+        self.state = State::Accepted(sweep);
     }
 
     /// A page was asked for.
@@ -63,20 +63,24 @@ impl Run {
     pub fn request_failed(&mut self, failure: &Failure, seen: &Observation<'_>, now: Moment) {
         self.health.request_failed(failure, now.uptime);
         if let Some((wait, said)) = self.health.held(now.uptime) {
-            self.pause(report::backing_off(wait, said), wait, seen, now);
+            self.pause(sentence::backing_off(wait, said), wait, seen, now);
         }
     }
 
-    /// The CRD was read live, and the API servers' Leases too, before the confirm.
+    /// The CRD was read live, and the API servers' Leases too, before a sweep.
+    ///
+    /// A server that slept through the move of the flag answers a visit as it always did, and its answer looks like that of
+    /// a server that found the object current. So all of them must have been heard of before the first visit.
     pub fn inspected(&mut self, seen: &Observation<'_>, servers: &ApiServers, now: Moment) {
         self.health.succeeded();
         let Some(record) = seen.crd else { return };
         let unheard = servers.unheard(record.quiet_for(now), seen.settle);
         if !unheard.is_empty() {
-            let finding = report::waiting_for_servers(&unheard);
+            let finding = sentence::waiting_for_servers(&unheard);
             return self.pause(finding, INSPECT_AGAIN, seen, now);
         }
         self.state = match std::mem::replace(&mut self.state, State::Idle) {
+            State::Accepted(sweep) => State::Sweeping(sweep),
             State::Unconfirmed(sweep) => State::Sweeping(sweep.into_confirm(record.crd().generation)),
             other @ (State::Idle | State::Sweeping(_) | State::Refused { .. } | State::Trimming(_)) => other,
         };
@@ -90,7 +94,11 @@ impl Run {
         };
         let complete = match std::mem::replace(&mut self.state, State::Idle) {
             State::Trimming(complete) => complete,
-            other @ (State::Idle | State::Sweeping(_) | State::Unconfirmed(_) | State::Refused { .. }) => {
+            other @ (State::Idle
+            | State::Accepted(_)
+            | State::Sweeping(_)
+            | State::Unconfirmed(_)
+            | State::Refused { .. }) => {
                 self.state = other;
                 return None;
             }
@@ -101,11 +109,10 @@ impl Run {
                 let stored = record.crd().stored_versions.clone();
                 self.trimmed(complete, stored, seen, now);
             }
-            TrimVerdict::ConfirmAgain(sweep) => self.state = State::Sweeping(sweep),
             TrimVerdict::Wait(complete, asleep) => {
                 self.state = State::Trimming(complete);
                 let names: Vec<&str> = asleep.iter().map(String::as_str).collect();
-                self.pause(report::waiting_for_servers(&names), INSPECT_AGAIN, seen, now);
+                self.pause(sentence::waiting_for_servers(&names), INSPECT_AGAIN, seen, now);
             }
             TrimVerdict::Drifted => self.abandon(),
         }
@@ -120,7 +127,7 @@ impl Run {
         seen: &Observation<'_>,
         now: Moment,
     ) {
-        let finding = report::migrated(&complete);
+        let finding = sentence::migrated(&complete);
         self.finish(complete, &finding, seen, now);
         if let Some(target) = &mut self.status.target {
             target.stored_versions_after = stored;
