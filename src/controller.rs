@@ -5,7 +5,6 @@
 mod admin;
 mod books;
 mod reconcile;
-mod signals;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use kube::runtime::reflector::{self, ObjectRef};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{Controller, Predicate, PredicateConfig, WatchStreamExt, predicates, reflector::Store};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::api::StorageMigration;
 use crate::cluster::{Cluster, EventWriter, Pacer};
@@ -27,7 +27,6 @@ use books::Books;
 use reconcile::{Context, reconcile, retry};
 
 pub use admin::AdminError;
-pub use signals::SignalError;
 
 /// A StorageMigration as it arrives: one that can't be read doesn't stop the others.
 pub(crate) type Guarded = DeserializeGuard<StorageMigration>;
@@ -56,9 +55,6 @@ pub struct Settings {
 /// Why the controller ended, other than by being told to.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllerError {
-    /// Signals can't be listened to.
-    #[error("listen for signals")]
-    Signals(#[from] SignalError),
     /// Health can't be served.
     #[error("serve health")]
     Admin(#[from] AdminError),
@@ -70,15 +66,18 @@ pub enum ControllerError {
     Ended,
 }
 
-/// Runs until SIGTERM or SIGINT; then the requests in flight are finished and it returns.
+/// Runs until `stop` is cancelled; then the requests in flight are finished and it returns.
 ///
 /// # Errors
 /// If one of its parts ends or can't start.
 ///
 /// # Access
 /// What `manifests/rbac.yaml` grants; each function of `cluster` names its own.
-pub async fn run(cluster: Cluster, settings: Settings) -> Result<(), ControllerError> {
-    let mut stop = signals::stop()?;
+pub async fn run(
+    cluster: Cluster,
+    settings: Settings,
+    stop: CancellationToken,
+) -> Result<(), ControllerError> {
     let events = EventWriter::new(&cluster, settings.instance.clone());
     let engine = Arc::new(Engine::new(cluster, Pacer::new(settings.limits), settings.settle));
     let admin = admin::Admin::bind(settings.admin_address).await?;
@@ -103,10 +102,9 @@ pub async fn run(cluster: Cluster, settings: Settings) -> Result<(), ControllerE
             })
             .await
     };
-    let mut stop_controller = stop.clone();
     let controller = Controller::for_stream(migrations, store.clone())
         .reconcile_on(targets_of(names, store))
-        .graceful_shutdown_on(async move { stop_controller.wait().await })
+        .graceful_shutdown_on(stop.clone().cancelled_owned())
         .run(reconcile, retry, context)
         .for_each(async |result| {
             if let Err(error) = result {
@@ -115,12 +113,12 @@ pub async fn run(cluster: Cluster, settings: Settings) -> Result<(), ControllerE
         });
     tracing::info!(settle = ?settings.settle, limits = ?settings.limits, "started");
     let drained = async {
-        stop.wait().await;
+        stop.cancelled().await;
         tracing::info!("stopping");
         tokio::time::sleep(DRAIN_TIME).await;
     };
     tokio::select! {
-        () = controller => if stop.is_set() { Ok(()) } else { Err(ControllerError::Ended) },
+        () = controller => if stop.is_cancelled() { Ok(()) } else { Err(ControllerError::Ended) },
         () = drained => Ok(()),
         ended = feed => Err(ended.into()),
         ended = admin.serve() => Err(ended.into()),

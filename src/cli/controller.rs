@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use super::Exit;
 use super::logging::LogArgs;
 use super::pace::PaceArgs;
+use super::signals;
 use crate::cluster::Cluster;
 use crate::controller::{self, Settings};
 
@@ -48,7 +49,11 @@ pub(super) async fn run(args: Args) -> Exit {
         Ok(cluster) => cluster,
         Err(error) => return Exit::fail(&error),
     };
-    match controller::run(cluster, settings).await {
+    let stop = match signals::stop() {
+        Ok(stop) => stop,
+        Err(error) => return Exit::fail(&error),
+    };
+    match controller::run(cluster, settings, stop).await {
         Ok(()) => Exit::Done,
         Err(error) => Exit::fail(&error),
     }

@@ -1,15 +1,13 @@
 //! `restow crd`.
 
+use std::io::{self, Write};
+
 use super::Exit;
 use crate::api::definition_yaml;
 
-#[expect(clippy::print_stdout, reason = "the output of the command")]
 pub(super) fn run() -> Exit {
     match definition_yaml() {
-        Ok(yaml) => {
-            print!("{yaml}");
-            Exit::Done
-        }
+        Ok(yaml) => Exit::Done.after_output(io::stdout().write_all(yaml.as_bytes())),
         Err(error) => Exit::fail(&error),
     }
 }

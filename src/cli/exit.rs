@@ -1,6 +1,7 @@
 //! Exit codes, and how an error is shown.
 
 use std::error::Error;
+use std::io;
 use std::process::{ExitCode, Termination};
 
 /// What `--help` says of exit codes.
@@ -47,6 +48,14 @@ impl Exit {
             Self::Failed => 3,
         };
         if rank(other) > rank(self) { other } else { self }
+    }
+
+    /// How a command ends whose output was written like this. A reader that has read enough is no failure.
+    pub(super) fn after_output(self, written: io::Result<()>) -> Self {
+        match written {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Self::fail(&error),
+            Ok(()) | Err(_) => self,
+        }
     }
 
     /// Shows an error with its causes, and fails.

@@ -7,11 +7,13 @@ use std::time::Duration;
 use clap::ValueEnum;
 use futures::future::join_all;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::Exit;
 use super::logging::LogArgs;
 use super::pace::{PaceArgs, duration};
 use super::progress::Progress;
+use super::signals;
 use super::summary::{self, Ended};
 use crate::api::{
     Mode, Reason, State, StorageMigrationSpec, StorageMigrationStatus, StoredVersions, TargetResource,
@@ -83,6 +85,28 @@ impl FromStr for Resource {
     }
 }
 
+/// When to give up.
+struct GivenUp {
+    stop: CancellationToken,
+    timeout: Option<Duration>,
+}
+
+impl GivenUp {
+    /// Waits for it, and says why.
+    async fn wait(&self) -> &'static str {
+        let expiry = async {
+            match self.timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = expiry => "not done within --timeout",
+            () = self.stop.cancelled() => "interrupted",
+        }
+    }
+}
+
 pub(super) async fn run(args: Args) -> Exit {
     let progress = Progress::new();
     // On a terminal the bars tell what is going on.
@@ -93,19 +117,21 @@ pub(super) async fn run(args: Args) -> Exit {
         Ok(cluster) => cluster,
         Err(error) => return Exit::fail(&error),
     };
+    let stop = match signals::stop() {
+        Ok(stop) => stop,
+        Err(error) => return Exit::fail(&error),
+    };
     let engine = Arc::new(Engine::new(cluster, Pacer::new(args.pace.limits()), args.pace.settle()));
+    let given_up = GivenUp { stop, timeout: args.timeout };
     let runs =
-        args.resources.iter().map(|resource| one(&engine, args.spec(&resource.0), &progress, args.timeout));
+        args.resources.iter().map(|resource| one(&engine, args.spec(&resource.0), &progress, &given_up));
     let ended = join_all(runs).await;
     progress.clear();
     let shown = match args.output {
         Output::Text => summary::text(&ended),
         Output::Json => summary::json(&ended),
     };
-    match shown {
-        Ok(()) => ended.iter().map(Ended::exit).fold(Exit::Done, Exit::worse),
-        Err(error) => Exit::fail(&error),
-    }
+    ended.iter().map(Ended::exit).fold(Exit::Done, Exit::worse).after_output(shown)
 }
 
 impl Args {
@@ -124,12 +150,7 @@ impl Args {
 }
 
 /// Runs one migration to its end.
-async fn one(
-    engine: &Engine,
-    spec: StorageMigrationSpec,
-    progress: &Progress,
-    timeout: Option<Duration>,
-) -> Ended {
+async fn one(engine: &Engine, spec: StorageMigrationSpec, progress: &Progress, given_up: &GivenUp) -> Ended {
     let resource = spec.resource.clone();
     if let Err(failure) = engine.look_up(&resource).await {
         let message = format!("can't read the CustomResourceDefinition {}: {failure}", resource.crd_name());
@@ -137,7 +158,7 @@ async fn one(
     }
     let mut migration = Migration::new(StorageMigrationStatus::default());
     let changed = Notify::new();
-    let given_up = {
+    let why = {
         let name = resource.crd_name();
         let feed = engine.follow_crds(Some(&name), |_| changed.notify_one());
         let steps = steps(engine, &spec, &mut migration, &changed, progress);
@@ -147,11 +168,10 @@ async fn one(
                 return Ended { resource, finding, status, failed: false };
             }
             ended = feed => ended.to_string(),
-            () = expiry(timeout) => "not done within --timeout".to_owned(),
-            _ = tokio::signal::ctrl_c() => "interrupted".to_owned(),
+            reason = given_up.wait() => reason.to_owned(),
         }
     };
-    Ended::failed(resource, given_up, migration.status().clone())
+    Ended::failed(resource, why, migration.status().clone())
 }
 
 async fn steps(
@@ -183,12 +203,5 @@ fn is_end(finding: &Finding) -> bool {
     match finding.reason.state() {
         State::Done | State::Stalled => true,
         State::Working => finding.reason == Reason::Waiting,
-    }
-}
-
-async fn expiry(timeout: Option<Duration>) {
-    match timeout {
-        Some(timeout) => tokio::time::sleep(timeout).await,
-        None => std::future::pending().await,
     }
 }

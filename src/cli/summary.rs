@@ -18,15 +18,6 @@ pub(super) struct Ended {
     pub(super) failed: bool,
 }
 
-/// The summary can't be printed.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum SummaryError {
-    #[error("write the summary")]
-    Write(#[from] io::Error),
-    #[error("write the summary as JSON")]
-    Json(#[from] serde_json::Error),
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row<'a> {
@@ -84,7 +75,7 @@ impl Ended {
 }
 
 /// Prints a table, and below it what somebody has to know.
-pub(super) fn text(ended: &[Ended]) -> Result<(), SummaryError> {
+pub(super) fn text(ended: &[Ended]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let width = ended.iter().map(|e| e.resource.to_string().len()).max().unwrap_or_default().max(8);
     writeln!(
@@ -109,14 +100,14 @@ pub(super) fn text(ended: &[Ended]) -> Result<(), SummaryError> {
             writeln!(out, "  {namespace}{name}: {code} {reason} ({attempts} attempts): {message}")?;
         }
     }
-    Ok(out.flush()?)
+    out.flush()
 }
 
 /// Prints one JSON document.
-pub(super) fn json(ended: &[Ended]) -> Result<(), SummaryError> {
+pub(super) fn json(ended: &[Ended]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let rows: Vec<Row<'_>> = ended.iter().map(Ended::row).collect();
     serde_json::to_writer_pretty(&mut out, &serde_json::json!({ "migrations": rows }))?;
     writeln!(out)?;
-    Ok(out.flush()?)
+    out.flush()
 }

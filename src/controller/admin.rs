@@ -1,6 +1,6 @@
 //! Health for the kubelet: `/livez` and `/readyz`. Neither asks an API server or any target.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,8 +48,14 @@ impl Ready {
 
 impl Admin {
     pub(super) async fn bind(address: SocketAddr) -> Result<Self, AdminError> {
-        let listener =
-            TcpListener::bind(address).await.map_err(|source| AdminError::Bind { address, source })?;
+        let listener = match TcpListener::bind(address).await {
+            // A node without IPv6: the default address means all addresses there are.
+            Err(_) if address.ip() == Ipv6Addr::UNSPECIFIED => {
+                TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+            }
+            bound => bound,
+        };
+        let listener = listener.map_err(|source| AdminError::Bind { address, source })?;
         Ok(Self { listener, ready: Ready::default() })
     }
 

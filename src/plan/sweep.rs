@@ -34,6 +34,14 @@ pub struct Sweep {
 }
 
 /// Proof that every object is stored in the storage version: a confirm that left nothing open.
+///
+/// Nobody else can make one, so a trim after anything less does not compile:
+///
+/// ```compile_fail,E0451
+/// fn forge(sweep: restow::plan::Sweep) -> restow::plan::CompleteSweep {
+///     restow::plan::CompleteSweep { sweep }
+/// }
+/// ```
 #[derive(Debug)]
 pub struct CompleteSweep {
     sweep: Sweep,

@@ -4,6 +4,14 @@
 use super::{ApiServers, CompleteSweep, CrdRecord, Drift};
 
 /// The right to trim: made from a [`CompleteSweep`], once, against one resourceVersion of the CRD.
+///
+/// The proof is used up in it, and it can't be made without:
+///
+/// ```compile_fail,E0451
+/// fn forge(complete: restow::plan::CompleteSweep) -> restow::plan::Trim {
+///     restow::plan::Trim { complete, crd_name: String::new(), resource_version: String::new() }
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Trim {
     complete: CompleteSweep,
