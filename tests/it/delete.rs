@@ -7,9 +7,9 @@ use kube::api::{Patch, PatchParams};
 use restow::api::Reason;
 use serde_json::json;
 use testbed::objects::Batch;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
-use crate::scene::{PATIENCE, Scene};
+use crate::scene::{Scene, eventually};
 
 const OBJECTS: usize = 100;
 
@@ -48,10 +48,9 @@ async fn a_finished_migration_is_deleted_when_its_time_is_over() {
     let patch = Patch::Merge(json!({ "status": { "completionTime": ended } }));
     scene.migrations().patch_status(scene.migration(), &PatchParams::default(), &patch).await.unwrap();
     let _restarted = scene.controller(&[]).await;
-    let deadline = Instant::now() + PATIENCE;
-    while scene.migrations().get_opt(scene.migration()).await.unwrap().is_some() {
-        assert!(Instant::now() < deadline, "it was not deleted");
-        sleep(Duration::from_millis(100)).await;
-    }
+    eventually("it to be deleted", async || {
+        scene.migrations().get_opt(scene.migration()).await.unwrap().is_none().then_some(())
+    })
+    .await;
     assert_eq!(scene.stored_versions().await, ["v1"]);
 }

@@ -8,10 +8,17 @@
 
 mod delete;
 mod docs;
+mod drain;
 mod generated;
+mod kubectl;
 mod layering;
 mod migrates;
+mod oneshot;
+mod policy;
+mod rivals;
 mod scene;
 mod second_run;
 mod spec_rules;
 mod suspend;
+mod watches;
+mod webhook;

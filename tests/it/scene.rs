@@ -178,11 +178,7 @@ impl Scene {
 
     /// Waits until the product has sent so many visits.
     pub(crate) async fn until_visits(&self, count: usize) {
-        let deadline = Instant::now() + PATIENCE;
-        while self.visits() < count {
-            assert!(Instant::now() < deadline, "waited in vain for {count} visits: {} so far", self.visits());
-            sleep(Duration::from_millis(100)).await;
-        }
+        eventually(&format!("{count} visits"), async || (self.visits() >= count).then_some(())).await;
     }
 
     /// Looks on for a while in which the product may not visit anything.
@@ -201,6 +197,18 @@ impl Scene {
     /// What finds the product's requests on this scene's objects in the audit log.
     pub(crate) fn requests(&self) -> Filter {
         Filter::resource(&self.kind.group, self.kind.plural).user_agent("restow/")
+    }
+}
+
+/// Waits until `look` finds what it looks for.
+pub(crate) async fn eventually<T>(wish: &str, look: impl AsyncFn() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited in vain for {wish}");
+        sleep(Duration::from_millis(50)).await;
     }
 }
 
