@@ -102,7 +102,7 @@ pub fn read_list(answer: Result<Page, Failure>, with_token: bool) -> Listing {
     match answer {
         Ok(page) => Listing::Listed(page),
         Err(failure) => match failure.code {
-            Some(410) => Listing::Expired(failure.continue_token),
+            Some(410) if with_token => Listing::Expired(failure.continue_token),
             Some(400) if with_token => Listing::Expired(None),
             Some(403) => Listing::Denied(failure),
             Some(_) | None => Listing::Deferred(failure),
