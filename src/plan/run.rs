@@ -13,7 +13,7 @@ use crate::api::{Reason, StorageMigrationStatus, StoredVersions};
 use super::target::judge_crd;
 use super::{
     CompleteSweep, Conclusion, CrdRecord, Drift, Finding, Health, Moment, Observation, PageRequest, Step,
-    Sweep, report, sentence,
+    Sweep, checkpoint, report, sentence,
 };
 
 /// A migration's state in this process.
@@ -126,7 +126,7 @@ impl Run {
             return step;
         }
         match std::mem::replace(&mut self.state, State::Idle) {
-            State::Idle => Self::begin(seen),
+            State::Idle => self.begin(seen),
             State::Accepted(sweep) => {
                 let step = Self::settling(&sweep, seen, now).unwrap_or(Step::Inspect);
                 self.resting(State::Accepted(sweep), step, now)
@@ -215,7 +215,10 @@ impl Run {
         Some(Step::Hold(sentence::rival(seen.spec, rival), None))
     }
 
-    fn begin(seen: &Observation<'_>) -> Step {
+    fn begin(&mut self, seen: &Observation<'_>) -> Step {
+        if self.status.observed_generation != Some(seen.generation) {
+            self.accept_conversion(seen);
+        }
         if let Some(finding) = judge_crd(seen.spec, seen.crd.map(CrdRecord::crd)) {
             return Step::Hold(finding, None);
         }
@@ -223,6 +226,13 @@ impl Run {
             return Step::Hold(sentence::rival(seen.spec, rival), None);
         }
         Step::Review
+    }
+
+    /// A new generation accepts a conversion that changed during the run: the run starts over, whatever comes in between.
+    fn accept_conversion(&mut self, seen: &Observation<'_>) {
+        if let Some(record) = seen.crd {
+            self.status.checkpoint.take_if(|c| checkpoint::conversion_changed(c, record.crd()));
+        }
     }
 
     /// The wait until no API server that runs stores the version of before.
