@@ -18,13 +18,14 @@ impl Refusals {
     /// Refusals from before a restart: their number, and those that were listed.
     #[must_use]
     pub fn carried_over(total: u64, listed: &[RefusedObject]) -> Self {
-        let listed = if total == 0 { &[] } else { &listed[..listed.len().min(REFUSALS_LISTED_MAX)] };
-        Self { total, listed: listed.to_vec() }
+        // Those past the total were refused behind the place where the run goes on: they are found again.
+        let most = usize::try_from(total).unwrap_or(usize::MAX).min(REFUSALS_LISTED_MAX);
+        Self { total, listed: listed.iter().take(most).cloned().collect() }
     }
 
     /// Adds one.
     pub fn add(&mut self, object: &Object, failure: &Failure, attempts: u32) {
-        self.total += 1;
+        self.total = self.total.saturating_add(1);
         if self.listed.len() < REFUSALS_LISTED_MAX {
             self.listed.push(RefusedObject {
                 namespace: object.namespace.clone(),

@@ -249,11 +249,13 @@ impl Run {
             self.state = State::Sweeping(sweep);
             return Step::Hold(finding, Some(now.uptime + wait));
         }
-        let step = if sweep.has_due(now.uptime) {
+        let step = if sweep.has_certain(now.uptime) {
             Step::Visit
         } else if let Some(token) = sweep.wanted_page() {
             let continue_token = token.map(str::to_owned);
             Step::List(PageRequest { continue_token, limit: seen.limits.page_size(seen.spec) })
+        } else if sweep.has_due(now.uptime) {
+            Step::Visit
         } else if let Some(due) = sweep.next_due() {
             Step::Hold(sentence::sweeping(&sweep), Some(due))
         } else {

@@ -3,6 +3,8 @@
 //! A [`CompleteSweep`] is made in this file alone, and only from a confirm in which nothing is left unvisited, in flight,
 //! deferred or refused. What an answer means is decided in `outcome`, when to pause in `health`.
 
+mod turns;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -27,6 +29,9 @@ pub struct Sweep {
     successes: u64,
     /// The object of the latest such visit: visited again to tell a server that is down from an object that it can't take.
     witness: Option<Object>,
+    /// Whether the list was gone through for a witness since the latest success.
+    sought: bool,
+    deferred_in_a_row: u32,
     memory: Memory,
     tally: Tally,
     refusals: Refusals,
@@ -89,6 +94,8 @@ impl Sweep {
             in_flight: 0,
             successes: 0,
             witness: None,
+            sought: false,
+            deferred_in_a_row: 0,
             memory: Memory::default(),
             tally: Tally::default(),
             refusals: Refusals::default(),
@@ -167,47 +174,40 @@ impl Sweep {
         let Page { objects, continue_token, remaining } = page;
         self.save_checkpoint();
         self.tally.listed(objects.len() as u64, remaining, self.is_confirm());
-        self.pending.extend(objects.into_iter().filter(|object| !self.memory.knows(object)));
+        for object in objects {
+            if self.memory.knows(&object) {
+                self.witness.get_or_insert(object);
+            } else if !self.postponed.iter().any(|p| p.is_of(&object)) {
+                self.pending.push_back(object);
+            }
+        }
         self.position = continue_token.map_or(Position::End, |token| Position::Next(Some(token)));
     }
 
     /// Takes in that the token has expired: the list goes on with `token`, or from the first page.
     pub fn list_expired(&mut self, token: Option<String>) {
-        if token.is_none() {
-            self.tally.starts_over(self.is_confirm());
+        match token {
+            Some(_) => self.position = Position::Next(token),
+            None => self.list_again(),
         }
-        self.position = Position::Next(token);
-    }
-
-    /// The next object to visit, if one is due at `now`.
-    pub fn next(&mut self, now: Duration) -> Option<Visit> {
-        let visit = match self.postponed.iter().position(|p| p.due <= now) {
-            Some(at) => self.take_postponed(at),
-            None => Visit::first(self.pending.pop_front()?),
-        };
-        self.in_flight += 1;
-        Some(visit)
-    }
-
-    /// When the next postponed object is due, on the clock of uptime; `None` if none is postponed.
-    #[must_use]
-    pub fn next_due(&self) -> Option<Duration> {
-        self.postponed.iter().map(|p| p.due).min()
-    }
-
-    /// Whether an object is due at `now`.
-    #[must_use]
-    pub fn has_due(&self, now: Duration) -> bool {
-        !self.pending.is_empty() || self.next_due().is_some_and(|due| due <= now)
     }
 
     /// Takes in what came of a visit.
     pub fn record(&mut self, visit: Visit, outcome: Outcome, now: Duration) {
         self.in_flight -= 1;
         let is_probe = visit.is_probe();
+        self.deferred_in_a_row = match outcome {
+            Outcome::Deferred(_) => self.deferred_in_a_row.saturating_add(1),
+            Outcome::Rewritten(_)
+            | Outcome::Unchanged
+            | Outcome::Gone
+            | Outcome::Refused(_)
+            | Outcome::Conflict(_) => 0,
+        };
         match visit.judge(outcome, self.successes, now) {
             Effect::Stored { object, resource_version, rewritten } => {
                 self.successes += 1;
+                self.sought = false;
                 self.memory.remember(&object.uid, &resource_version);
                 if !is_probe {
                     self.tally.stored(rewritten, self.is_confirm());
@@ -228,6 +228,10 @@ impl Sweep {
             Effect::Postponed(postponed) => self.postponed.push(postponed),
             Effect::ProbeRefused => self.witness = None,
             Effect::ProbeDeferred => {}
+        }
+        if self.lacks_witness() {
+            self.sought = true;
+            self.list_again();
         }
     }
 
@@ -280,13 +284,12 @@ impl Sweep {
         self.in_flight = 0;
     }
 
-    /// A postponed object; or, where nothing has succeeded since it failed and nothing else is left to tell by, the witness.
-    fn take_postponed(&mut self, at: usize) -> Visit {
-        let in_doubt = self.postponed[at].needs_witness(self.successes) && self.pending.is_empty();
-        match &self.witness {
-            Some(witness) if in_doubt && self.in_flight == 0 => Visit::probe(witness.clone()),
-            Some(_) | None => self.postponed.swap_remove(at).into_visit(),
-        }
+    /// Goes through the list from its first page once more. Whatever was refused is found again.
+    fn list_again(&mut self) {
+        self.position = Position::Next(None);
+        self.refusals = Refusals::default();
+        // Where nothing was visited in this process, the counts are those of before a restart.
+        self.tally.starts_over(self.is_confirm(), self.successes == 0);
     }
 
     /// All pages up to here are done with: a restart may go on here.

@@ -5,7 +5,8 @@ use crate::api::{Checkpoint, Progress};
 /// Counts of objects in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    total: u64,
+    /// `None` until a page was listed.
+    total: Option<u64>,
     listed: u64,
     rewritten: u64,
     unchanged: u64,
@@ -22,7 +23,6 @@ impl Tally {
         let Checkpoint { rewritten, unchanged, gone, refused, .. } = *checkpoint;
         let mut tally = Self { rewritten, unchanged, gone, refused, ..Self::default() };
         tally.listed = tally.visited();
-        tally.total = tally.listed;
         tally
     }
 
@@ -36,8 +36,12 @@ impl Tally {
     #[must_use]
     pub fn progress(&self) -> Progress {
         let visited = self.visited();
-        let total = self.total.max(visited);
-        let percent = (visited * 100).checked_div(total).and_then(|p| u8::try_from(p).ok()).unwrap_or(100);
+        let total = self.total.unwrap_or_default().max(visited);
+        let percent = match (self.total, u128::from(total)) {
+            (None, _) => 0,
+            (Some(_), 0) => 100,
+            (Some(_), total) => u8::try_from(u128::from(visited) * 100 / total).unwrap_or(100),
+        };
         Progress {
             total,
             visited,
@@ -58,16 +62,20 @@ impl Tally {
 
     pub(super) fn listed(&mut self, objects: u64, remaining: Option<u64>, confirm: bool) {
         if confirm {
-            self.confirmed += objects;
+            self.confirmed = self.confirmed.saturating_add(objects);
             return;
         }
-        self.listed += objects;
-        self.total = self.listed + remaining.unwrap_or_default();
+        self.listed = self.listed.saturating_add(objects);
+        self.total = Some(self.listed.saturating_add(remaining.unwrap_or_default()));
     }
 
-    pub(super) fn starts_over(&mut self, confirm: bool) {
+    /// The list starts over. What was refused is found again, and so is what was visited `before_restart`.
+    pub(super) fn starts_over(&mut self, confirm: bool, before_restart: bool) {
+        self.refused = 0;
         if confirm {
             self.confirmed = 0;
+        } else if before_restart {
+            *self = Self::default();
         } else {
             self.listed = 0;
         }
@@ -75,27 +83,27 @@ impl Tally {
 
     pub(super) fn stored(&mut self, rewritten: bool, confirm: bool) {
         match (confirm, rewritten) {
-            (true, _) => self.visited_again += 1,
-            (false, true) => self.rewritten += 1,
-            (false, false) => self.unchanged += 1,
+            (true, _) => add_one(&mut self.visited_again),
+            (false, true) => add_one(&mut self.rewritten),
+            (false, false) => add_one(&mut self.unchanged),
         }
     }
 
     pub(super) fn gone(&mut self, confirm: bool) {
         if !confirm {
-            self.gone += 1;
+            add_one(&mut self.gone);
         }
     }
 
     pub(super) fn refused(&mut self, confirm: bool) {
-        self.refused += 1;
+        add_one(&mut self.refused);
         if confirm {
-            self.visited_again += 1;
+            add_one(&mut self.visited_again);
         }
     }
 
     pub(super) fn confirm_starts(&mut self) {
-        self.total = self.visited();
+        self.total = Some(self.visited());
         self.confirmed = 0;
         self.visited_again = 0;
     }
@@ -104,4 +112,9 @@ impl Tally {
         self.listed = 0;
         self.refused = 0;
     }
+}
+
+/// Counts on from what may be a checkpoint's number, which anybody may have written.
+fn add_one(count: &mut u64) {
+    *count = count.saturating_add(1);
 }

@@ -129,6 +129,10 @@ impl Postponed {
         self.tries.deferred_at == Some(successes)
     }
 
+    pub(super) fn is_of(&self, object: &Object) -> bool {
+        self.object.uid == object.uid
+    }
+
     pub(super) fn into_visit(self) -> Visit {
         Visit { object: self.object, tries: self.tries, probe: false }
     }

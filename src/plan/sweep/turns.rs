@@ -1,0 +1,74 @@
+//! Whose turn it is in a sweep: first what is certain to tell something, then what is in doubt.
+//!
+//! An object is in doubt if nothing has succeeded since its visit was deferred: its next failure would not tell whether the
+//! object or the server is at fault. The witness, an object that could be written before, is asked then.
+
+use std::time::Duration;
+
+use super::{Position, Sweep};
+use crate::plan::Visit;
+use crate::plan::visit::Postponed;
+
+/// So many deferred visits in a row are the server's rather than the objects': the witness is asked before any other goes.
+const DEFERRED_IN_A_ROW: u32 = 3;
+
+impl Sweep {
+    /// The next object to visit, if one is due at `now`.
+    ///
+    /// Objects in doubt come last, so that one that always fails never keeps the others waiting.
+    pub fn next(&mut self, now: Duration) -> Option<Visit> {
+        let due = self.next_certain(now).or_else(|| self.postponed.iter().position(|p| p.due <= now));
+        let in_doubt = self.deferred_in_a_row >= DEFERRED_IN_A_ROW
+            || (self.pending.is_empty() && due.is_some_and(|at| self.is_in_doubt(&self.postponed[at])));
+        let visit = match (&self.witness, due) {
+            (_, None) if self.pending.is_empty() => return None,
+            (Some(witness), _) if in_doubt && self.in_flight == 0 => Visit::probe(witness.clone()),
+            (_, Some(at)) if self.pending.is_empty() || !self.is_in_doubt(&self.postponed[at]) => {
+                self.postponed.swap_remove(at).into_visit()
+            }
+            (Some(_) | None, _) => Visit::first(self.pending.pop_front()?),
+        };
+        self.in_flight += 1;
+        Some(visit)
+    }
+
+    /// When the next postponed object is due, on the clock of uptime; `None` if none is postponed.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Duration> {
+        self.postponed.iter().map(|p| p.due).min()
+    }
+
+    /// Whether an object is due at `now`.
+    #[must_use]
+    pub fn has_due(&self, now: Duration) -> bool {
+        !self.pending.is_empty() || self.next_due().is_some_and(|due| due <= now)
+    }
+
+    /// Whether an object is due at `now` that is worth a visit before the next page is listed.
+    #[must_use]
+    pub fn has_certain(&self, now: Duration) -> bool {
+        !self.pending.is_empty() || self.next_certain(now).is_some()
+    }
+
+    /// A postponed object that is due and whose next failure would tell something.
+    fn next_certain(&self, now: Duration) -> Option<usize> {
+        self.postponed.iter().position(|p| p.due <= now && !self.is_in_doubt(p))
+    }
+
+    /// Whether nothing has succeeded since the object failed.
+    fn is_in_doubt(&self, postponed: &Postponed) -> bool {
+        postponed.needs_witness(self.successes)
+    }
+
+    /// Whether nothing is left but objects in doubt, and nothing to tell by: so it is where the run was taken up close to
+    /// its end, or the witness was deleted.
+    pub(super) fn lacks_witness(&self) -> bool {
+        self.witness.is_none()
+            && !self.sought
+            && self.position == Position::End
+            && self.pending.is_empty()
+            && self.in_flight == 0
+            && !self.postponed.is_empty()
+            && self.postponed.iter().all(|p| self.is_in_doubt(p))
+    }
+}
