@@ -8,7 +8,7 @@ mod results;
 
 use std::time::Duration;
 
-use crate::api::{Reason, StorageMigrationStatus, StoredVersions};
+use crate::api::{Reason, StorageMigrationStatus};
 
 use super::target::judge_crd;
 use super::{
@@ -133,9 +133,6 @@ impl Run {
             }
             State::Sweeping(sweep) => self.sweep_on(sweep, seen, now),
             State::Unconfirmed(sweep) => self.resting(State::Unconfirmed(sweep), Step::Inspect, now),
-            State::Trimming(complete) if seen.spec.stored_versions == StoredVersions::Keep => {
-                self.keep(complete, seen, now)
-            }
             State::Trimming(complete) => self.resting(State::Trimming(complete), Step::Trim, now),
             State::Refused { sweep, retry_at, generation, crd_generation } => {
                 let moved = generation != seen.generation
@@ -276,9 +273,6 @@ impl Run {
                 self.state = State::Unconfirmed(sweep);
                 Step::Inspect
             }
-            Conclusion::Complete(complete) if seen.spec.stored_versions == StoredVersions::Keep => {
-                self.keep(complete, seen, now)
-            }
             Conclusion::Complete(complete) => {
                 self.state = State::Trimming(complete);
                 Step::Trim
@@ -293,12 +287,6 @@ impl Run {
                 Step::Hold(finding, Some(retry_at))
             }
         }
-    }
-
-    fn keep(&mut self, complete: CompleteSweep, seen: &Observation<'_>, now: Moment) -> Step {
-        let finding = sentence::migrated_not_trimmed(&complete);
-        self.finish(complete, &finding, seen, now);
-        Step::Hold(finding, None)
     }
 
     /// Keeps `state`, and does `step` unless the target is to be left alone.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Pause, Run, State};
-use crate::api::Reason;
+use crate::api::{Reason, StoredVersions};
 use crate::plan::{
     ApiServers, CompleteSweep, CrdRecord, Failure, Finding, Listing, Moment, Observation, Surroundings,
     Sweep, Trim, TrimVerdict, Verdict, checkpoint, judge, judge_trim, report, sentence,
@@ -86,7 +86,8 @@ impl Run {
         };
     }
 
-    /// Takes the proof, if there is one, to the guard: the CRD and the Leases were read live just now.
+    /// Takes the proof, if there is one, to the guard: the CRD and the Leases were read live just now. Where `storedVersions`
+    /// is to be left alone the run ends here, having passed the same guard.
     pub fn judge_trim(&mut self, seen: &Observation<'_>, servers: &ApiServers, now: Moment) -> Option<Trim> {
         let Some(record) = seen.crd else {
             self.abandon();
@@ -104,6 +105,11 @@ impl Run {
             }
         };
         match judge_trim(complete, record, servers) {
+            TrimVerdict::Trim(trim) if seen.spec.stored_versions == StoredVersions::Keep => {
+                let complete = trim.give_back();
+                let finding = sentence::migrated_not_trimmed(&complete);
+                self.finish(complete, &finding, seen, now);
+            }
             TrimVerdict::Trim(trim) => return Some(trim),
             TrimVerdict::Trimmed(complete) => {
                 let stored = record.crd().stored_versions.clone();
