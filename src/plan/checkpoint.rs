@@ -35,7 +35,7 @@ pub(super) fn at(
 
 /// Whether a checkpoint belongs to the target as it is now.
 ///
-/// Whoever may write the status can forge one. A forged one for a first sweep skips visits that the confirm then makes.
+/// Whoever may write the status can forge one. A forged one skips visits that the confirm then makes.
 pub(super) fn fits(checkpoint: &Checkpoint, target: &Target) -> bool {
     checkpoint.crd_uid == target.accepted().uid
         && checkpoint.storage_version == target.version()

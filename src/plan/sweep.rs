@@ -69,8 +69,7 @@ pub enum Conclusion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
     First,
-    /// With the CRD's generation when it started.
-    Confirm(i64),
+    Confirm,
 }
 
 /// Where the list goes on.
@@ -105,23 +104,18 @@ impl Sweep {
 
     /// The sweep that a checkpoint speaks of, where it fits `target`; a first sweep from the first page otherwise.
     ///
-    /// A confirm is taken up only if the CRD's generation is still the one at which it started; otherwise it starts over.
+    /// A confirm is never taken up in its middle: it starts over, and visits everything. So a checkpoint, which anybody may
+    /// have written, can at most skip visits that the confirm then makes.
     #[must_use]
     pub fn resume(target: Target, checkpoint: &Checkpoint, refused: &[RefusedObject]) -> Self {
         let mut sweep = Self::first(target);
         if !super::checkpoint::fits(checkpoint, &sweep.target) {
             return sweep;
         }
-        let generation = sweep.target.accepted().generation;
-        let (pass, token) = match checkpoint.phase {
-            CheckpointPhase::Sweeping => (Pass::First, checkpoint.continue_token.clone()),
-            CheckpointPhase::Confirming if checkpoint.crd_generation == generation => {
-                (Pass::Confirm(generation), checkpoint.continue_token.clone())
-            }
-            CheckpointPhase::Confirming => (Pass::Confirm(generation), None),
+        sweep.position = match checkpoint.phase {
+            CheckpointPhase::Sweeping => Position::Next(checkpoint.continue_token.clone()),
+            CheckpointPhase::Confirming => Position::End,
         };
-        sweep.pass = pass;
-        sweep.position = Position::Next(token);
         sweep.tally = Tally::carried_over(checkpoint);
         sweep.refusals = Refusals::carried_over(checkpoint.refused, refused);
         sweep.checkpoint = checkpoint.clone();
@@ -137,7 +131,7 @@ impl Sweep {
     /// Whether this is the confirm.
     #[must_use]
     pub fn is_confirm(&self) -> bool {
-        matches!(self.pass, Pass::Confirm(_))
+        self.pass == Pass::Confirm
     }
 
     /// Counts of objects.
@@ -246,14 +240,14 @@ impl Sweep {
             _ if open => Conclusion::Open(self),
             _ if self.refusals.total() > 0 => Conclusion::Refused(self),
             Pass::First => Conclusion::Unconfirmed(self),
-            Pass::Confirm(_) => Conclusion::Complete(CompleteSweep { sweep: self }),
+            Pass::Confirm => Conclusion::Complete(CompleteSweep { sweep: self }),
         }
     }
 
     /// The confirm that follows, with the CRD at `generation`.
     #[must_use]
     pub fn into_confirm(mut self, generation: i64) -> Self {
-        self.rewind(Pass::Confirm(generation));
+        self.rewind(Pass::Confirm);
         self.tally.confirm_starts();
         self.checkpoint = super::checkpoint::at(
             &self.target,
@@ -292,36 +286,21 @@ impl Sweep {
         self.tally.starts_over(self.is_confirm(), self.successes == 0);
     }
 
-    /// All pages up to here are done with: a restart may go on here.
-    ///
-    /// In a confirm nothing may be left open behind the place. In the first sweep it may: the confirm visits whatever this
-    /// process doesn't remember.
+    /// All pages up to here are listed: a restart may go on here. Objects may be left open behind the place, as the confirm
+    /// visits whatever this process doesn't remember.
     fn save_checkpoint(&mut self) {
-        let Position::Next(token) = &self.position else { return };
-        let refused = self.refusals.total();
-        match self.pass {
-            Pass::First => {
-                let generation = self.target.accepted().generation;
+        match (&self.position, self.pass) {
+            (Position::Next(token), Pass::First) => {
                 self.checkpoint = super::checkpoint::at(
                     &self.target,
                     CheckpointPhase::Sweeping,
-                    generation,
+                    self.target.accepted().generation,
                     token.clone(),
                     &self.tally,
-                    refused,
+                    self.refusals.total(),
                 );
             }
-            Pass::Confirm(generation) if self.postponed.is_empty() && self.in_flight == 0 => {
-                self.checkpoint = super::checkpoint::at(
-                    &self.target,
-                    CheckpointPhase::Confirming,
-                    generation,
-                    token.clone(),
-                    &self.tally,
-                    refused,
-                );
-            }
-            Pass::Confirm(_) => {}
+            (Position::End, _) | (_, Pass::Confirm) => {}
         }
     }
 }
