@@ -17,6 +17,8 @@ mod refusals;
 mod report;
 mod rival;
 mod run;
+#[cfg(test)]
+mod sample;
 mod sentence;
 mod servers;
 mod step;

@@ -1,5 +1,8 @@
 //! The CRD as restow keeps it, and what was seen of it over time. Reading one from the cluster lives in `cluster`.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use jiff::Timestamp;

@@ -1,5 +1,8 @@
 //! When to leave a target alone for a while because its server or its webhooks don't answer.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use super::Failure;

@@ -1,5 +1,8 @@
 //! Which objects a visit left behind as they should be: a bounded set of hashes. Nothing else is kept of an object.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 

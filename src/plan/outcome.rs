@@ -1,5 +1,8 @@
 //! What an answer means: for one object's visit, and for a list. Who must act next is decided here and nowhere else.
 
+#[cfg(test)]
+mod tests;
+
 use super::{Failure, Object, Page, Target};
 
 /// What a visit found.

@@ -1,5 +1,8 @@
 //! The arithmetic of pace: how fast, how many at once, how much in one page. Keeping to it lives in `cluster::pacer`.
 
+#[cfg(test)]
+mod tests;
+
 use std::num::NonZeroU32;
 
 use crate::api::{Pace, StorageMigrationSpec};

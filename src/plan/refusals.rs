@@ -1,5 +1,8 @@
 //! The refused objects of a run: an exact total and a capped list.
 
+#[cfg(test)]
+mod tests;
+
 use crate::api::{REFUSALS_LISTED_MAX, RefusedObject};
 
 use super::{Failure, Object};

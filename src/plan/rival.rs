@@ -1,5 +1,8 @@
 //! Which of several StorageMigrations for one resource is in charge of it: the oldest that is not done with it.
 
+#[cfg(test)]
+mod tests;
+
 use jiff::Timestamp;
 
 use crate::api::{Conditions, Reason, State, StorageMigration};

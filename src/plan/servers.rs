@@ -4,6 +4,9 @@
 //! renews an identity Lease every 10 seconds while it runs, so a Lease that was renewed since shows a server that has
 //! caught up, and a silent one a server that may not have.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};

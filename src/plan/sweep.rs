@@ -3,6 +3,8 @@
 //! A [`CompleteSweep`] is made in this file alone, and only from a confirm in which nothing is left unvisited, in flight,
 //! deferred or refused. What an answer means is decided in `outcome`, when to pause in `health`.
 
+#[cfg(test)]
+mod tests;
 mod turns;
 
 use std::collections::VecDeque;

@@ -1,5 +1,8 @@
 //! Counts of objects: what the user sees as progress. No decision rests on them.
 
+#[cfg(test)]
+mod tests;
+
 use crate::api::{Checkpoint, Progress};
 
 /// Counts of objects in a run.

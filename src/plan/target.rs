@@ -1,5 +1,8 @@
 //! Whether a CRD can be migrated: the one place where a [`Target`] is made.
 
+#[cfg(test)]
+mod tests;
+
 use crate::api::{Mode, Reason, StorageMigrationSpec, TargetResource};
 
 use super::{Crd, CrdRecord, Finding};

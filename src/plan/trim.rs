@@ -1,6 +1,9 @@
 //! The guard before the one irreversible write. The server does not check what is written to `storedVersions`, so nothing
 //! but this stands between a wrong trim and unreadable data.
 
+#[cfg(test)]
+mod tests;
+
 use super::{ApiServers, CompleteSweep, CrdRecord, Drift};
 
 /// The right to trim: made from a [`CompleteSweep`], once, against one resourceVersion of the CRD.

@@ -1,0 +1,384 @@
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on fails")]
+
+mod model;
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::{Conclusion, Sweep};
+use crate::api::{Checkpoint, CheckpointPhase, RefusedObject};
+use crate::plan::sample::{crd, failure, object, page, target};
+use crate::plan::{CompleteSweep, Object, Outcome, Page};
+use model::World;
+
+fn first(names: &[&str]) -> Sweep {
+    let mut sweep = Sweep::first(target().unwrap());
+    sweep.list(page(names, None));
+    sweep
+}
+
+/// Visits what is due, and what is due next, until nothing is left or `visits_max` were made.
+fn drive(sweep: &mut Sweep, visits_max: u32, answer: impl Fn(&Object) -> Outcome) -> u32 {
+    let mut now = Duration::ZERO;
+    for visit_number in 0..visits_max {
+        let Some(visit) = sweep.next(now).or_else(|| {
+            now = sweep.next_due()?;
+            sweep.next(now)
+        }) else {
+            return visit_number;
+        };
+        let outcome = answer(visit.object());
+        sweep.record(visit, outcome, now);
+    }
+    visits_max
+}
+
+fn stored(_: &Object) -> Outcome {
+    Outcome::Rewritten("2".to_owned())
+}
+
+fn failing(names: &'static [&'static str]) -> impl Fn(&Object) -> Outcome {
+    move |object| {
+        if names.contains(&object.name.as_str()) {
+            Outcome::Deferred(failure(500, "object not decodable"))
+        } else {
+            Outcome::Unchanged
+        }
+    }
+}
+
+fn unconfirmed(sweep: Sweep) -> Sweep {
+    let Conclusion::Unconfirmed(sweep) = sweep.conclude() else { panic!("not at the end of a first sweep") };
+    sweep
+}
+
+fn complete(sweep: Sweep) -> CompleteSweep {
+    let Conclusion::Complete(complete) = sweep.conclude() else { panic!("not complete") };
+    complete
+}
+
+fn swept(names: &[&str]) -> Sweep {
+    let mut sweep = first(names);
+    drive(&mut sweep, 1000, stored);
+    unconfirmed(sweep)
+}
+
+fn listed_at(names: &[&str], resource_version: &str) -> Page {
+    Page { objects: names.iter().map(|n| object(n, resource_version)).collect(), ..Page::default() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_is_trimmed_while_an_object_is_stored_otherwise_and_calm_ends_in_a_trim(
+        objects in 0u8..10,
+        events in proptest::collection::vec((0u8..32, any::<u8>()), 0..150),
+    ) {
+        let mut world = World::new(target().unwrap(), objects);
+        for (what, arg) in events {
+            world.happen(what, arg);
+        }
+        prop_assert!(world.calm_down().is_some(), "no trim within 2000 steps of calm: {world:?}");
+    }
+}
+
+#[test]
+fn a_sweep_wants_pages_one_after_the_other_and_only_once_the_objects_of_the_last_are_visited() {
+    let mut sweep = Sweep::first(target().unwrap());
+    assert_eq!(sweep.wanted_page(), Some(None));
+    sweep.list(page(&["a"], Some("after-a")));
+    assert_eq!(sweep.wanted_page(), None);
+    drive(&mut sweep, 10, stored);
+    assert_eq!(sweep.wanted_page(), Some(Some("after-a")));
+    sweep.list(page(&["b"], None));
+    drive(&mut sweep, 10, stored);
+    assert_eq!(sweep.wanted_page(), None);
+}
+
+#[test]
+fn an_expired_token_goes_on_with_the_new_one_or_from_the_first_page() {
+    let mut sweep = Sweep::first(target().unwrap());
+    sweep.list_expired(Some("fresh".to_owned()));
+    assert_eq!(sweep.wanted_page(), Some(Some("fresh")));
+    sweep.list_expired(None);
+    assert_eq!(sweep.wanted_page(), Some(None));
+}
+
+#[test]
+fn a_sweep_is_open_while_something_is_unlisted_pending_in_flight_or_postponed() {
+    let open = |sweep: Sweep, why: &str| {
+        assert!(matches!(sweep.conclude(), Conclusion::Open(_)), "{why}");
+    };
+    open(Sweep::first(target().unwrap()), "no page was listed");
+    open(first(&["a"]), "an object is pending");
+    let mut flying = first(&["a"]);
+    let _visit = flying.next(Duration::ZERO).unwrap();
+    open(flying, "a visit is in flight");
+    let mut postponed = first(&["a"]);
+    let visit = postponed.next(Duration::ZERO).unwrap();
+    postponed.record(visit, Outcome::Deferred(failure(503, "down")), Duration::ZERO);
+    open(postponed, "an object is postponed");
+}
+
+#[test]
+fn a_first_sweep_is_never_complete_and_a_confirm_is() {
+    let mut confirm = swept(&["a", "b"]).into_confirm(7);
+    assert_eq!(confirm.wanted_page(), Some(None));
+    confirm.list(listed_at(&["a", "b"], "2"));
+    assert!(!confirm.has_due(Duration::MAX), "both are as their visits left them");
+    let complete = complete(confirm);
+    assert_eq!(complete.tally().confirmed(), (2, 0));
+}
+
+#[test]
+fn the_confirm_visits_objects_that_are_new_or_changed() {
+    let mut confirm = swept(&["a", "b"]).into_confirm(7);
+    confirm.list(listed_at(&["a", "b", "new"], "3"));
+    assert_eq!(drive(&mut confirm, 10, stored), 3);
+    assert_eq!(complete(confirm).tally().confirmed(), (3, 3));
+}
+
+#[test]
+fn a_refused_object_blocks_the_sweep_until_a_retry_stores_it() {
+    let mut sweep = first(&["a", "bad"]);
+    drive(&mut sweep, 100, |o| match o.name.as_str() {
+        "bad" => Outcome::Refused(failure(422, "spec.size: Invalid value")),
+        _ => Outcome::Rewritten("2".to_owned()),
+    });
+    let Conclusion::Refused(sweep) = sweep.conclude() else { panic!("not refused") };
+    assert_eq!((sweep.refusals().total(), sweep.refusals().listed()[0].attempts), (1, 3));
+    let mut retry = sweep.into_retry();
+    assert_eq!(retry.refusals().total(), 0);
+    retry.list(Page { objects: vec![object("a", "2"), object("bad", "1")], ..Page::default() });
+    assert_eq!(drive(&mut retry, 10, stored), 1, "only the refused one is visited");
+    let progress = unconfirmed(retry).tally().progress();
+    assert_eq!((progress.rewritten, progress.refused, progress.visited), (2, 0, 2));
+}
+
+#[test]
+fn an_object_refused_in_the_confirm_blocks_as_well() {
+    let mut confirm = swept(&["a"]).into_confirm(7);
+    confirm.list(listed_at(&["a"], "9"));
+    drive(&mut confirm, 10, |_| Outcome::Refused(failure(403, "denied")));
+    assert!(matches!(confirm.conclude(), Conclusion::Refused(_)));
+}
+
+#[test]
+fn objects_that_always_fail_end_refused_wherever_they_are_in_the_list() {
+    let table: [(&str, &[&str]); 4] = [
+        ("among others", &["a", "bad", "b"]),
+        ("as the last one", &["a", "b", "bad"]),
+        ("as the first one", &["bad", "a", "b"]),
+        ("as the only one beside one good", &["bad", "a"]),
+    ];
+    for (case, names) in table {
+        let mut sweep = first(names);
+        drive(&mut sweep, 100, failing(&["bad"]));
+        let Conclusion::Refused(sweep) = sweep.conclude() else { panic!("{case}: not refused") };
+        assert_eq!(sweep.refusals().total(), 1, "{case}");
+        assert_eq!(sweep.refusals().listed()[0].name, "bad", "{case}");
+        assert_eq!(sweep.tally().progress().unchanged, names.len() as u64 - 1, "{case}");
+    }
+}
+
+#[test]
+fn a_server_that_fails_everything_makes_no_object_refused() {
+    let mut sweep = first(&["a", "b", "c"]);
+    let down = |_: &Object| Outcome::Deferred(failure(500, "failed calling webhook"));
+    assert_eq!(drive(&mut sweep, 200, down), 200);
+    assert_eq!((sweep.refusals().total(), sweep.tally().progress().visited), (0, 0));
+    sweep.list(page(&["a", "b", "c"], None));
+    assert_eq!(drive(&mut sweep, 200, stored), 3, "the list that looked for a witness made no second visits");
+    assert_eq!(unconfirmed(sweep).tally().progress().rewritten, 3);
+}
+
+#[test]
+fn a_server_that_goes_down_after_a_success_makes_no_object_refused() {
+    let mut sweep = first(&["a", "b", "c"]);
+    drive(&mut sweep, 1, stored);
+    drive(&mut sweep, 200, |_| Outcome::Deferred(failure(500, "etcdserver: no space")));
+    assert_eq!((sweep.refusals().total(), sweep.tally().progress().visited), (0, 1));
+}
+
+#[test]
+fn failing_objects_at_the_start_of_a_list_keep_none_of_the_others_waiting() {
+    const BAD: [&str; 8] = ["a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8"];
+    let names: Vec<&str> = BAD.iter().copied().chain(["b1", "b2"]).collect();
+    let mut sweep = first(&names);
+    let flights: Vec<_> = (0..8).map(|_| sweep.next(Duration::ZERO).unwrap()).collect();
+    for visit in flights {
+        let outcome = failing(&BAD)(visit.object());
+        sweep.record(visit, outcome, Duration::ZERO);
+    }
+    // The target was left alone for so long that every object is due.
+    let visit = sweep.next(Duration::from_mins(1)).unwrap();
+    assert_eq!(visit.object().name, "b1");
+}
+
+#[test]
+fn the_next_page_is_listed_before_objects_in_doubt_are_visited_again() {
+    let mut sweep = Sweep::first(target().unwrap());
+    sweep.list(page(&["bad"], Some("after-bad")));
+    drive(&mut sweep, 1, failing(&["bad"]));
+    let later = Duration::from_mins(1);
+    assert!(sweep.has_due(later) && !sweep.has_certain(later));
+    assert_eq!(sweep.wanted_page(), Some(Some("after-bad")));
+}
+
+#[test]
+fn after_three_deferred_visits_in_a_row_the_witness_is_asked_first() {
+    let mut sweep = first(&["good", "b1", "b2", "b3", "b4"]);
+    drive(&mut sweep, 4, failing(&["b1", "b2", "b3", "b4"]));
+    assert_eq!(sweep.next(Duration::ZERO).unwrap().object().name, "good");
+}
+
+#[test]
+fn where_the_witness_is_gone_the_list_is_gone_through_for_another() {
+    let mut sweep = first(&["bad", "a", "b"]);
+    drive(&mut sweep, 3, failing(&["bad"]));
+    // Three times: the last object to be stored was b.
+    let later = Duration::from_mins(1);
+    let visit = sweep.next(later).unwrap();
+    sweep.record(visit, Outcome::Deferred(failure(500, "not decodable")), later);
+    let probe = sweep.next(later * 2).unwrap();
+    assert_eq!(probe.object().name, "b");
+    sweep.record(probe, Outcome::Gone, later * 2);
+    assert_eq!(sweep.wanted_page(), Some(None));
+    sweep.list(page(&["a", "bad"], None));
+    drive(&mut sweep, 100, failing(&["bad"]));
+    assert!(matches!(sweep.conclude(), Conclusion::Refused(_)));
+}
+
+#[test]
+fn a_run_taken_up_at_a_page_that_always_fails_ends_refused() {
+    let mut before = Sweep::first(target().unwrap());
+    before.list(page(&["a"], Some("after-a")));
+    drive(&mut before, 10, stored);
+    before.list(page(&["bad"], None));
+    let mut sweep = Sweep::resume(target().unwrap(), before.checkpoint(), &[]);
+    assert_eq!(sweep.wanted_page(), Some(Some("after-a")));
+    sweep.list(page(&["bad"], None));
+    drive(&mut sweep, 1, failing(&["bad"]));
+    assert_eq!(sweep.wanted_page(), Some(None), "nothing here can tell: a witness is looked for");
+    sweep.list(page(&["a", "bad"], None));
+    drive(&mut sweep, 100, failing(&["bad"]));
+    let Conclusion::Refused(sweep) = sweep.conclude() else { panic!("not refused") };
+    let progress = sweep.tally().progress();
+    assert_eq!((progress.visited, progress.refused), (2, 1), "nothing is counted twice");
+}
+
+#[test]
+fn a_conflict_is_tried_again_at_once_and_a_deferred_visit_later() {
+    let mut sweep = first(&["a"]);
+    let visit = sweep.next(Duration::ZERO).unwrap();
+    sweep.record(visit, Outcome::Conflict(failure(409, "conflict")), Duration::ZERO);
+    assert_eq!(sweep.next_due(), Some(Duration::ZERO));
+    let visit = sweep.next(Duration::ZERO).unwrap();
+    sweep.record(visit, Outcome::Refused(failure(422, "invalid")), Duration::ZERO);
+    assert_eq!(sweep.next_due(), Some(Duration::from_secs(2)));
+    assert!(sweep.next(Duration::from_secs(1)).is_none());
+}
+
+#[test]
+fn a_list_that_starts_over_counts_its_refused_objects_once() {
+    let mut sweep = Sweep::first(target().unwrap());
+    let refuse_bad = |o: &Object| match o.name.as_str() {
+        "bad" => Outcome::Refused(failure(422, "invalid")),
+        _ => Outcome::Unchanged,
+    };
+    sweep.list(page(&["a", "bad"], Some("after-bad")));
+    drive(&mut sweep, 100, refuse_bad);
+    sweep.list_expired(None);
+    sweep.list(page(&["a", "bad", "c"], None));
+    drive(&mut sweep, 100, refuse_bad);
+    let progress = sweep.tally().progress();
+    assert_eq!((sweep.refusals().total(), sweep.refusals().listed().len()), (1, 1));
+    assert_eq!((progress.unchanged, progress.refused, progress.total), (2, 1, 3));
+}
+
+#[test]
+fn no_page_is_listed_while_a_thousand_objects_are_postponed() {
+    let names: Vec<String> = (0..1000).map(|n| n.to_string()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut sweep = Sweep::first(target().unwrap());
+    sweep.list(page(&names, Some("more")));
+    drive(&mut sweep, 999, |_| Outcome::Deferred(failure(503, "down")));
+    let visit = sweep.next(Duration::ZERO).unwrap();
+    assert_eq!(sweep.wanted_page().is_some(), sweep.pending.is_empty());
+    sweep.record(visit, Outcome::Deferred(failure(503, "down")), Duration::ZERO);
+    assert_eq!((sweep.wanted_page(), sweep.postponed.len()), (None, 1000));
+}
+
+fn checkpoint(phase: CheckpointPhase) -> Checkpoint {
+    Checkpoint {
+        crd_uid: "crd-1".to_owned(),
+        storage_version: "v1".to_owned(),
+        crd_generation: 7,
+        conversion: crd().conversion,
+        phase,
+        continue_token: Some("there".to_owned()),
+        rewritten: 5,
+        unchanged: 4,
+        gone: 3,
+        refused: 2,
+    }
+}
+
+#[test]
+fn a_checkpoint_is_taken_up_only_where_it_fits() {
+    let good = checkpoint(CheckpointPhase::Sweeping);
+    let table = [
+        ("it fits", good.clone(), Some(Some("there")), 14),
+        ("another CRD", Checkpoint { crd_uid: "crd-2".to_owned(), ..good.clone() }, Some(None), 0),
+        ("another version", Checkpoint { storage_version: "v2".to_owned(), ..good.clone() }, Some(None), 0),
+        ("another conversion", Checkpoint { conversion: "{}".to_owned(), ..good.clone() }, Some(None), 0),
+        ("another generation", Checkpoint { crd_generation: 3, ..good }, Some(Some("there")), 14),
+    ];
+    for (case, checkpoint, page, visited) in table {
+        let sweep = Sweep::resume(target().unwrap(), &checkpoint, &[]);
+        assert_eq!(sweep.wanted_page(), page, "{case}");
+        assert_eq!(sweep.tally().visited(), visited, "{case}");
+        assert!(!sweep.is_confirm(), "{case}");
+    }
+}
+
+#[test]
+fn a_confirm_starts_over_after_a_restart_and_visits_everything() {
+    let forged = Checkpoint { refused: 0, ..checkpoint(CheckpointPhase::Confirming) };
+    let sweep = Sweep::resume(target().unwrap(), &forged, &[]);
+    assert_eq!(sweep.wanted_page(), None);
+    let mut confirm = unconfirmed(sweep).into_confirm(7);
+    assert_eq!(confirm.wanted_page(), Some(None));
+    confirm.list(listed_at(&["a", "b"], "2"));
+    assert_eq!(drive(&mut confirm, 10, stored), 2);
+}
+
+#[test]
+fn refusals_from_before_a_restart_still_count_and_those_behind_the_place_are_found_again() {
+    let listed: Vec<RefusedObject> = ["a", "b", "c"]
+        .map(|name| RefusedObject { name: name.to_owned(), ..RefusedObject::default() })
+        .into();
+    let sweep = Sweep::resume(target().unwrap(), &checkpoint(CheckpointPhase::Sweeping), &listed);
+    assert_eq!((sweep.refusals().total(), sweep.refusals().listed().len()), (2, 2));
+    let mut sweep = sweep;
+    sweep.list(page(&[], None));
+    assert!(matches!(sweep.conclude(), Conclusion::Refused(_)));
+}
+
+#[test]
+fn the_checkpoint_follows_the_pages_and_a_retry_starts_it_over() {
+    let mut sweep = Sweep::first(target().unwrap());
+    sweep.list(page(&["a"], Some("after-a")));
+    assert_eq!(sweep.checkpoint().continue_token, None);
+    drive(&mut sweep, 10, stored);
+    sweep.list(page(&["b"], None));
+    assert_eq!(sweep.checkpoint().continue_token.as_deref(), Some("after-a"));
+    assert_eq!(sweep.checkpoint().rewritten, 1);
+    drive(&mut sweep, 10, stored);
+    let confirm = unconfirmed(sweep).into_confirm(7);
+    assert_eq!(confirm.checkpoint().phase, CheckpointPhase::Confirming);
+    assert_eq!(confirm.checkpoint().rewritten, 2);
+    assert_eq!(confirm.into_retry().checkpoint(), Sweep::first(target().unwrap()).checkpoint());
+}
