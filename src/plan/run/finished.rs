@@ -24,7 +24,11 @@ impl Run {
                 finding.reason == Reason::MigratedNotTrimmed || crd.is_trimmed()
             }
         };
-        (self.is_for(crd) && done).then_some(finding)
+        // Whoever expects another version by now must not read that all is done.
+        let expected = &seen.spec.expected_storage_version;
+        let as_expected =
+            expected.as_ref().is_none_or(|e| crd.storage_version().is_some_and(|v| v.name == *e));
+        (self.is_for(crd) && as_expected && done).then_some(finding)
     }
 
     /// Whether the status speaks of this CRD with its present storage version.
@@ -40,7 +44,10 @@ impl Run {
     pub(super) fn undone_until(&self, seen: &Observation<'_>, now: Moment) -> Option<Duration> {
         let State::Idle = self.state else { return None };
         let until = self.finished_at? + UNDONE_WAIT;
-        let undone = seen.spec.mode == Mode::IfStale && self.is_for(seen.crd?.crd());
+        let crd = seen.crd?.crd();
+        let target = self.status.target.as_ref();
+        let trimmed = target.is_some_and(|t| t.stored_versions_after == [t.storage_version.as_str()]);
+        let undone = seen.spec.mode == Mode::IfStale && self.is_for(crd) && trimmed && !crd.is_trimmed();
         (undone && now.uptime < until).then_some(until)
     }
 
