@@ -38,6 +38,8 @@ pub struct Stored {
     pub bytes: Vec<u8>,
     /// The revision of its last write.
     pub revision: i64,
+    /// How often it was written since it was created, that included.
+    pub writes: i64,
 }
 
 #[derive(Deserialize)]
@@ -60,6 +62,7 @@ struct KeyValue {
     #[serde(default)]
     value: String,
     mod_revision: String,
+    version: String,
 }
 
 impl Stored {
@@ -198,6 +201,7 @@ impl KeyValue {
             key: String::from_utf8_lossy(&bytes(&self.key)).into_owned(),
             bytes: bytes(&self.value),
             revision: self.mod_revision.parse().expect("a revision is a number"),
+            writes: self.version.parse().expect("a count of writes is a number"),
         }
     }
 }
