@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use testbed::access;
 use testbed::audit::{AuditLog, Filter};
 use testbed::control_plane::ControlPlane;
-use testbed::crd::{self, Fixture, Kind};
+use testbed::crd::{self, Fixture, Kind, Removal};
+use testbed::etcd::Stored;
 use testbed::objects::{self, Batch, Key};
 use testbed::restow::{Output, Restow};
 use tokio::time::{Instant, sleep};
@@ -54,8 +55,9 @@ impl Scene {
         let client = plane.admin();
         let fixture = fixture(&format!("{name}.example.com"));
         let kind = crd::apply(&client, &fixture).await.expect("apply the CRD");
-        access::grant_target(plane, &kind.group, kind.plural).await.expect("grant the target");
-        Self { plane, client, kind, audit: plane.audit().from_now(), name: name.to_owned() }
+        let scene = Self { plane, client, kind, audit: plane.audit().from_now(), name: name.to_owned() };
+        scene.grant(&scene.kind).await;
+        scene
     }
 
     /// Widgets with versions v1alpha1 and v1, the first of them stored.
@@ -73,6 +75,11 @@ impl Scene {
 
     pub(crate) async fn move_storage(&self, version: &str) {
         crd::move_storage(&self.client, &self.kind.crd_name(), version).await.expect("move the flag");
+    }
+
+    /// Grants the product its rights on a further kind.
+    pub(crate) async fn grant(&self, kind: &Kind) {
+        access::grant_target(self.plane, &kind.group, kind.plural).await.expect("grant the target");
     }
 
     /// Starts a controller that acts on this scene's StorageMigrations alone.
@@ -164,6 +171,42 @@ impl Scene {
         let stored = self.plane.etcd().stored_versions(&self.kind.group, self.kind.plural).await;
         let version = |api_version: String| api_version.rsplit('/').next().unwrap_or_default().to_owned();
         stored.into_iter().map(|(api_version, count)| (version(api_version), count)).collect()
+    }
+
+    /// All objects as they are stored, in the order of their keys.
+    pub(crate) async fn values(&self) -> Vec<Stored> {
+        self.plane.etcd().values(&self.kind.group, self.kind.plural).await
+    }
+
+    /// Whether an object is stored in a version.
+    pub(crate) async fn is_stored(&self, key: &Key, version: &str) -> bool {
+        let (kind, namespace) = (&self.kind, key.namespace.as_deref());
+        let stored = self.plane.etcd().value(&kind.group, kind.plural, namespace, &key.name).await;
+        stored.is_some_and(|object| object["apiVersion"] == kind.api_version(version))
+    }
+
+    /// Touches an object until it is stored in `version`: a handler lags behind a flag that moved a moment ago.
+    pub(crate) async fn touch_until_stored(&self, key: &Key, version: &str) {
+        eventually(&format!("{key} to be stored in {version}"), async || {
+            objects::touch(&self.client, &self.kind, "v1", key).await.expect("touch");
+            self.is_stored(key, version).await.then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until so many objects, or more, are stored in a version.
+    pub(crate) async fn until_stored(&self, version: &str, count_min: usize) {
+        eventually(&format!("{count_min} objects in {version}"), async || {
+            (self.stored().await.get(version).copied().unwrap_or_default() >= count_min).then_some(())
+        })
+        .await;
+    }
+
+    /// Asserts that the CRD can do without a version now.
+    pub(crate) async fn remove_version(&self, version: &str) {
+        let removal = crd::remove_version(&self.client, &self.kind.crd_name(), version).await;
+        let removal = removal.expect("edit the CRD");
+        assert!(matches!(removal, Removal::Accepted), "{removal:?}");
     }
 
     /// `status.storedVersions` of the CRD.
