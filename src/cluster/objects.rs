@@ -43,9 +43,23 @@ struct ListMetadata {
 impl Cluster {
     /// Lists one page of a target's objects, as metadata, from etcd's present state.
     ///
+    /// One object that can't be converted to the storage version fails its whole page. In the version that it is stored in
+    /// it needs no conversion, so the page is then asked for in the other served versions: names and resourceVersions are
+    /// the same in all of them, and the visits still show which object it is.
+    ///
     /// # Access
     /// `list` on the resource.
     pub async fn list(&self, target: &Target, page: &PageRequest) -> Listing {
+        let first = self.list_in(target, target.version(), page).await;
+        let Listing::Unreadable(_) = first else { return first };
+        for version in target.other_versions() {
+            let listing = self.list_in(target, version, page).await;
+            let Listing::Unreadable(_) = listing else { return listing };
+        }
+        first
+    }
+
+    async fn list_in(&self, target: &Target, version: &str, page: &PageRequest) -> Listing {
         let params = ListParams {
             limit: Some(page.limit),
             continue_token: page.continue_token.clone(),
@@ -53,8 +67,8 @@ impl Cluster {
             version_match: None::<VersionMatch>,
             ..ListParams::default()
         };
-        let answer =
-            self.call::<PartialList>(Request::new(url_path(target, None)).list_metadata(&params)).await;
+        let request = Request::new(url_path(target, version, None)).list_metadata(&params);
+        let answer = self.call::<PartialList>(request).await;
         read_list(answer.map(|answer| answer.body.into()), page.continue_token.is_some())
     }
 
@@ -66,7 +80,7 @@ impl Cluster {
     /// # Access
     /// `patch` and `get` on the resource.
     pub async fn visit(&self, target: &Target, object: &Object) -> Outcome {
-        let path = Request::new(url_path(target, object.namespace.as_deref()));
+        let path = Request::new(url_path(target, target.version(), object.namespace.as_deref()));
         let params = PatchParams {
             field_manager: Some("restow".to_owned()),
             field_validation: Some(ValidationDirective::Ignore),
@@ -110,9 +124,9 @@ impl From<PartialObject> for Object {
     }
 }
 
-/// The endpoint of the storage version: no other version is ever read or written.
-fn url_path(target: &Target, namespace: Option<&str>) -> String {
+/// The endpoint of a version. Objects are written at that of the storage version alone.
+fn url_path(target: &Target, version: &str, namespace: Option<&str>) -> String {
     let resource = target.resource();
     let scope = namespace.map(|n| format!("namespaces/{n}/")).unwrap_or_default();
-    format!("/apis/{}/{}/{scope}{}", resource.group, target.version(), resource.resource)
+    format!("/apis/{}/{}/{scope}{}", resource.group, version, resource.resource)
 }

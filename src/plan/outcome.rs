@@ -40,6 +40,8 @@ pub enum Listing {
     Expired(Option<String>),
     /// restow may not list.
     Denied(Failure),
+    /// The server can't read one of the objects in the version that was asked for; in another version it may.
+    Unreadable(Failure),
     /// The server could not answer now.
     Deferred(Failure),
 }
@@ -108,6 +110,8 @@ pub fn read_list(answer: Result<Page, Failure>, with_token: bool) -> Listing {
             Some(410) if with_token => Listing::Expired(failure.continue_token),
             Some(400) if with_token => Listing::Expired(None),
             Some(403) => Listing::Denied(failure),
+            // One object that can't be decoded or converted fails the whole list (k8s.io/apiserver `StorageReadError`).
+            Some(500) if failure.reason == "StorageReadError" => Listing::Unreadable(failure),
             Some(_) | None => Listing::Deferred(failure),
         },
     }

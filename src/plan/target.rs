@@ -60,6 +60,11 @@ impl Target {
         &self.version
     }
 
+    /// The other versions that are served, in the order of the CRD.
+    pub fn other_versions(&self) -> impl Iterator<Item = &str> {
+        self.accepted.versions.iter().filter(|v| v.served && v.name != self.version).map(|v| v.name.as_str())
+    }
+
     /// The CRD as it was accepted.
     #[must_use]
     pub fn accepted(&self) -> &Crd {

@@ -55,7 +55,9 @@ impl Run {
                 let message = format!("restow may not list {}: {failure}", seen.spec.resource);
                 self.pause(Finding::new(Reason::AccessDenied, message), REVIEW_AGAIN, seen, now);
             }
-            Listing::Deferred(failure) => health.request_failed(&failure, now.uptime),
+            Listing::Unreadable(failure) | Listing::Deferred(failure) => {
+                health.request_failed(&failure, now.uptime);
+            }
         }
     }
 
