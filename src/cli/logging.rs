@@ -35,7 +35,8 @@ impl LogArgs {
     /// Starts logging.
     pub(super) fn start(&self) -> Result<(), LogError> {
         // kube logs each refused request as an error; here they are counted, shown and acted upon.
-        let directives = format!("kube_client=off,{}", self.log);
+        // Its spans would put the name of each StorageMigration before lines that say it already.
+        let directives = format!("kube_client=off,kube_runtime=warn,{}", self.log);
         let filter =
             EnvFilter::try_new(directives).map_err(|source| LogError { filter: self.log.clone(), source })?;
         let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

@@ -40,6 +40,18 @@ async fn a_running_migration_shows_in_columns_what_it_is_doing() {
 }
 
 #[tokio::test]
+async fn a_migration_that_has_not_listed_anything_does_not_look_complete() {
+    let scene = Scene::widgets("kubectl-settling").await;
+    scene.stored_old(&Batch::plain(1)).await;
+    let _controller = scene.controller(&["--settle", "10m"]).await;
+    scene.migrate(json!({})).await;
+    scene.until(Reason::Settling).await;
+    let [_, row] = table(&kubectl(&scene, &["get", "smig", scene.migration()]).await);
+    assert_eq!(row[2..4], ["Settling", "0/0 0%"]);
+    assert_eq!(scene.audit.count(&scene.requests()), 0);
+}
+
+#[tokio::test]
 async fn waiting_for_success_ends_when_the_migration_does() {
     let scene = Scene::widgets("kubectl-wait").await;
     scene.stored_old(&Batch::plain(20)).await;
@@ -61,6 +73,7 @@ async fn a_description_shows_the_message_and_an_event_for_each_phase() {
     let message = &status.conditions[0].message;
     // The log has a line for each phase, too.
     let log = controller.log();
+    assert!(!log.contains("reconciling object"), "{log}");
     let phases: Vec<_> = Reason::ALL
         .into_iter()
         .filter(|reason| log.contains(&format!("reason=\"{reason}\"")))
