@@ -10,6 +10,9 @@ use super::{Failure, Object};
 /// The longest message of a listed refusal, in bytes.
 const MESSAGE_MAX: usize = 1024;
 
+/// The longest reason of a listed refusal, in bytes: the server's own have at most 30, a webhook may say anything.
+const REASON_MAX: usize = 128;
+
 /// Objects that the server refused to store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
@@ -34,8 +37,8 @@ impl Refusals {
                 namespace: object.namespace.clone(),
                 name: object.name.clone(),
                 code: failure.code.unwrap_or_default(),
-                reason: failure.reason.clone(),
-                message: failure.message[..failure.message.floor_char_boundary(MESSAGE_MAX)].to_owned(),
+                reason: cut(&failure.reason, REASON_MAX),
+                message: cut(&failure.message, MESSAGE_MAX),
                 attempts,
             });
         }
@@ -52,4 +55,9 @@ impl Refusals {
     pub fn listed(&self) -> &[RefusedObject] {
         &self.listed
     }
+}
+
+/// The longest start of `text` that has at most `bytes_max` bytes.
+fn cut(text: &str, bytes_max: usize) -> String {
+    text[..text.floor_char_boundary(bytes_max)].to_owned()
 }
