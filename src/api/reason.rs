@@ -1,5 +1,8 @@
 //! Every reason that a condition, an event or a metric can carry. The rules that pick one live in `plan`.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 /// Why a migration is where it is. The same word stands in conditions, events and metrics.

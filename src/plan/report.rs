@@ -1,5 +1,8 @@
 //! The status and its sentences: a function from what is known to what users read. It is compared whole before it is sent.
 
+#[cfg(test)]
+mod tests;
+
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 

@@ -5,6 +5,8 @@
 
 mod finished;
 mod results;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 

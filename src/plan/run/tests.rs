@@ -1,0 +1,467 @@
+//! Scripted runs. The scripts say every step, so that one more or one less shows.
+
+mod stage;
+
+use crate::api::{Mode, Reason, StoredVersions};
+use crate::plan::sample::{at, crd, failure, moved, quiet, server, servers};
+use crate::plan::{ApiServers, Crd, CrdRecord, Outcome, PageRequest, Step, Surroundings};
+use stage::{SETTLE, Stage};
+
+/// A run with nothing in its way, from its first page on.
+const SWEEP: &str = "list, visit, list after b, visit";
+const CONFIRM: &str = "inspect, list, list after b, trim";
+
+fn whole_run() -> String {
+    format!("review, inspect, {SWEEP}, {CONFIRM}, Migrated")
+}
+
+fn generation(generation: i64) -> Crd {
+    Crd { generation, ..crd() }
+}
+
+fn conversion(generation: i64) -> Crd {
+    Crd { conversion: r#"{"strategy":"Webhook"}"#.to_owned(), generation, ..crd() }
+}
+
+/// A stage at the end of a run.
+fn done() -> Stage {
+    let mut stage = Stage::new();
+    assert_eq!(stage.go(), whole_run());
+    stage
+}
+
+/// A stage in the middle of the first sweep.
+fn sweeping() -> Stage {
+    let mut stage = Stage::new();
+    assert_eq!(stage.go_until("list after"), "review, inspect, list, visit, list after b");
+    stage
+}
+
+/// A stage in the middle of the confirm.
+fn confirming() -> Stage {
+    let mut stage = Stage::new();
+    stage.go_until("list after");
+    stage.act(&Step::List(PageRequest { continue_token: Some("b".to_owned()), limit: 2 }));
+    assert_eq!(stage.go_until("list after"), "visit, inspect, list, list after b");
+    stage
+}
+
+#[test]
+fn a_run_sweeps_confirms_trims_and_is_done() {
+    let stage = done();
+    let status = stage.status();
+    let target = status.target.clone().unwrap_or_default();
+    assert_eq!(target.stored_versions_before, ["v1beta1", "v1"]);
+    assert_eq!(target.stored_versions_after, ["v1"]);
+    assert_eq!(status.progress.as_ref().map(|p| p.summary.as_str()), Some("3/3 100%"));
+    assert!(status.completion_time.is_some() && status.checkpoint.is_none());
+}
+
+#[test]
+fn after_a_move_of_the_storage_version_it_settles_first() {
+    let mut stage = Stage { crd: Some(CrdRecord::new(crd(), at(0))), ..Stage::new() };
+    assert_eq!(stage.go(), "review, Settling until 5");
+    assert_eq!(stage.at(5), "Settling until 10");
+    assert_eq!(stage.at(SETTLE - 1), format!("Settling until {SETTLE}"));
+    assert_eq!(stage.at(SETTLE), "inspect");
+    assert_eq!(stage.go(), format!("inspect, {SWEEP}, {CONFIRM}, Migrated"));
+}
+
+#[test]
+fn neither_sweep_starts_before_every_server_was_heard_of() {
+    let moved_at_900 = || {
+        let mut stage = Stage { secs: 900, crd: Some(CrdRecord::new(crd(), at(900))), ..Stage::new() };
+        stage.go();
+        stage.secs = 1000;
+        stage
+    };
+    let sleeper = |renewed| Some(servers(vec![server("a", 1000), server("b", renewed)], 1000));
+    let mut stage = moved_at_900();
+    stage.servers = sleeper(890);
+    assert_eq!(stage.go(), "inspect, WaitingForAPIServer until 1005");
+    stage.secs = 1005;
+    assert_eq!(stage.go(), "inspect, WaitingForAPIServer until 1010");
+    stage.servers = sleeper(1010);
+    stage.secs = 1010;
+    assert!(stage.go_until("inspect").starts_with("inspect"));
+    stage.act(&Step::Inspect);
+    assert_eq!(stage.go_until("inspect"), format!("{SWEEP}, inspect"));
+    stage.servers = sleeper(890);
+    assert_eq!(stage.go(), "inspect, WaitingForAPIServer until 1015");
+}
+
+#[test]
+fn the_trim_waits_for_a_server_that_fell_silent() {
+    let mut stage = Stage { secs: 1000, ..Stage::new() };
+    stage.go_until("trim");
+    stage.servers = Some(servers(vec![server("a", 1000), server("b", 960)], 1000));
+    assert_eq!(stage.go(), "trim, WaitingForAPIServer until 1005");
+    stage.secs = 1005;
+    stage.servers = None;
+    assert_eq!(stage.go(), "trim, Migrated");
+}
+
+#[test]
+fn where_no_lease_can_be_read_settling_alone_counts() {
+    let servers = Some(ApiServers::Unknown("forbidden".to_owned()));
+    assert_eq!(Stage { servers, ..Stage::new() }.go(), whole_run());
+}
+
+#[test]
+fn it_does_not_begin_where() {
+    let denied =
+        || Surroundings { missing_rights: vec!["list widgets".to_owned()], ..Surroundings::default() };
+    let busy = || Surroundings { other_migrator: Some("other".to_owned()), ..Surroundings::default() };
+    let trimmed = Crd { stored_versions: vec!["v1".to_owned()], ..crd() };
+    let with = |crd: Crd| Stage { crd: Some(quiet(crd)), ..Stage::new() };
+    let table = [
+        ("there is no CRD", Stage { crd: None, ..Stage::new() }, "TargetNotFound"),
+        ("it is being deleted", with(Crd { terminating: true, ..crd() }), "TargetTerminating"),
+        ("there is nothing to do", with(trimmed), "NothingToMigrate"),
+        ("an older migration is in charge", Stage { rival: Some("old"), ..Stage::new() }, "AnotherMigrator"),
+        ("a right is missing", Stage { around: denied(), ..Stage::new() }, "review, AccessDenied until 30"),
+        (
+            "another migrator is at work",
+            Stage { around: busy(), ..Stage::new() },
+            "review, AnotherMigrator until 30",
+        ),
+        ("the server is down", Stage { down: true, ..Stage::new() }, "review, BackingOff until 1"),
+    ];
+    for (case, mut stage, said) in table {
+        assert_eq!(stage.go(), said, "{case}");
+    }
+}
+
+#[test]
+fn what_stood_in_the_way_is_asked_for_again_in_time_or_when_something_changes() {
+    let denied = Surroundings { missing_rights: vec!["list widgets".to_owned()], ..Surroundings::default() };
+    let held = || {
+        let mut stage = Stage { around: denied.clone(), ..Stage::new() };
+        stage.go();
+        stage
+    };
+    assert_eq!(held().at(29), "AccessDenied until 30");
+    assert_eq!(held().at(30), "review");
+    let mut edited = held();
+    edited.edit(|_| {});
+    assert_eq!(edited.at(1), "review");
+    let mut touched = held();
+    touched.see(Crd { resource_version: "101".to_owned(), ..crd() });
+    assert_eq!(touched.at(1), "review");
+}
+
+#[test]
+fn a_suspended_run_goes_on_from_the_same_place() {
+    let mut stage = sweeping();
+    stage.edit(|spec| spec.suspend = true);
+    assert_eq!(stage.go(), "Suspended");
+    stage.edit(|spec| spec.suspend = false);
+    assert_eq!(stage.go(), format!("list after b, visit, {CONFIRM}, Migrated"));
+}
+
+#[test]
+fn a_run_is_given_up_at_its_deadline_and_taken_up_by_a_new_generation() {
+    let mut stage = sweeping();
+    stage.edit(|spec| spec.active_deadline_seconds = Some(100));
+    assert_eq!(stage.at(100), "list after b");
+    assert_eq!(stage.at(101), "DeadlineExceeded");
+    assert_eq!(stage.restarted().at(0), "DeadlineExceeded");
+    stage.edit(|spec| spec.active_deadline_seconds = Some(200));
+    assert!(stage.at(102).starts_with("review"));
+    stage.go();
+    assert_eq!(stage.status().start_time.as_ref().map(|t| t.0), Some(at(102).wall), "it has its time anew");
+}
+
+#[test]
+fn a_rival_holds_a_run_that_is_under_way() {
+    let mut stage = sweeping();
+    stage.rival = Some("old");
+    assert_eq!(stage.go(), "AnotherMigrator");
+    stage.rival = None;
+    assert_eq!(stage.at(0), "list after b");
+}
+
+#[test]
+fn a_drift_during_a_run_leads_to() {
+    let table: [(&str, &[Crd], String); 10] = [
+        ("nothing changed", &[], "list after b".to_owned()),
+        ("the schema changed", &[generation(8)], "list after b".to_owned()),
+        ("a generation was missed", &[generation(9)], "review, Settling until 5".to_owned()),
+        ("the flag moved", &[moved(&crd())], "review, Settling until 5".to_owned()),
+        (
+            "the flag moved away and back",
+            &[moved(&crd()), generation(9)],
+            "review, Settling until 5".to_owned(),
+        ),
+        ("the conversion changed", &[conversion(8)], "ConversionChanged".to_owned()),
+        ("and was restored", &[conversion(8), generation(9)], "review, Settling until 5".to_owned()),
+        ("it is being deleted", &[Crd { terminating: true, ..crd() }], "TargetTerminating".to_owned()),
+        (
+            "it was re-created",
+            &[Crd { uid: "crd-2".to_owned(), ..crd() }],
+            "review, Settling until 5".to_owned(),
+        ),
+        ("it is not Established", &[Crd { established: false, ..crd() }], "Waiting".to_owned()),
+    ];
+    for (case, sights, said) in table {
+        for mut stage in [sweeping(), confirming()] {
+            for sight in sights {
+                stage.see(sight.clone());
+            }
+            assert_eq!(stage.go_until("list after"), said, "{case}");
+        }
+    }
+    for mut stage in [sweeping(), confirming()] {
+        stage.crd = None;
+        assert_eq!(stage.go(), "TargetNotFound");
+        assert_eq!(stage.status().checkpoint, None);
+    }
+}
+
+#[test]
+fn a_flag_that_moved_away_and_back_makes_every_object_be_visited_again() {
+    let mut stage = confirming();
+    stage.see(generation(9));
+    stage.secs = SETTLE;
+    // The first sweep stays done; the confirm relies on nothing.
+    assert_eq!(stage.go(), "review, inspect, inspect, list, visit, list after b, visit, trim, Migrated");
+}
+
+#[test]
+fn a_flag_that_moved_away_and_back_just_before_the_trim_is_noticed() {
+    for kind in [StoredVersions::Trim, StoredVersions::Keep] {
+        let mut stage = Stage::new();
+        stage.spec.stored_versions = kind;
+        assert!(stage.go_until("trim").ends_with("trim"), "{kind:?}");
+        // The live read shows it.
+        stage.see(generation(9));
+        stage.act(&Step::Trim);
+        assert_eq!(stage.go(), "review, Settling until 5", "{kind:?}");
+    }
+}
+
+#[test]
+fn a_run_that_keeps_stored_versions_ends_where_it_would_trim() {
+    let mut stage = Stage::new();
+    stage.spec.stored_versions = StoredVersions::Keep;
+    assert_eq!(stage.go(), whole_run().replace(" Migrated", " MigratedNotTrimmed"));
+    assert_eq!(stage.crd.as_ref().map(|r| r.crd().stored_versions.len()), Some(2));
+    assert_eq!(stage.restarted().go(), "MigratedNotTrimmed");
+}
+
+#[test]
+fn a_changed_conversion_holds_until_it_is_restored_or_accepted_by_a_new_generation() {
+    let held = || {
+        let mut stage = sweeping();
+        stage.see(conversion(8));
+        assert_eq!(stage.go(), "ConversionChanged");
+        stage.secs = 1000;
+        stage
+    };
+    assert_eq!(held().at(100_000), "ConversionChanged");
+    assert_eq!(held().restarted().go(), "review, ConversionChanged until 30");
+    let mut accepted = held();
+    accepted.edit(|_| {});
+    assert_eq!(accepted.go(), whole_run());
+    let mut restarted = held().restarted();
+    restarted.edit(|_| {});
+    assert_eq!(restarted.go(), whole_run());
+}
+
+#[test]
+fn an_accepted_conversion_stays_accepted_where_a_request_fails_in_between() {
+    let mut stage = sweeping();
+    stage.see(conversion(8));
+    assert_eq!(stage.go(), "ConversionChanged");
+    stage.secs = 1000;
+    stage.edit(|_| {});
+    stage.down = true;
+    assert_eq!(stage.go(), "review, BackingOff until 1001");
+    stage.down = false;
+    stage.secs = 1001;
+    assert_eq!(stage.go(), whole_run());
+}
+
+#[test]
+fn refused_objects_are_tried_again_ever_more_slowly_until_they_are_stored() {
+    let mut stage = Stage::new();
+    stage.answer = |object| (object.name == "b").then(|| Outcome::Refused(failure(422, "invalid")));
+    let mut waits = Vec::new();
+    for _ in 0..9 {
+        for _ in 0..10 {
+            let said = stage.go();
+            let until = said.rsplit(' ').next().and_then(|s| s.parse::<u64>().ok()).unwrap_or_default();
+            if said.ends_with(&format!("ObjectsRefused until {until}")) {
+                waits.push((until - stage.secs) / 60);
+                stage.secs = until;
+                break;
+            }
+            stage.secs = until;
+        }
+    }
+    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    assert_eq!(stage.status().progress.as_ref().map(|p| (p.refused, p.visited)), Some((1, 3)));
+    stage.answer = |_| None;
+    assert_eq!(stage.go(), format!("list, visit, list after b, {CONFIRM}, Migrated"));
+    assert!(stage.status().refusals.is_empty());
+}
+
+#[test]
+fn refused_objects_are_tried_again_at_once_when_the_migration_or_the_crd_changes() {
+    let refused = || {
+        let mut stage = Stage::new();
+        stage.objects = [("b".to_owned(), 1)].into();
+        stage.answer = |_| Some(Outcome::Refused(failure(422, "invalid")));
+        for secs in [0, 1, 3] {
+            stage.secs = secs;
+            stage.go();
+        }
+        assert_eq!(stage.at(4), "ObjectsRefused until 63");
+        stage
+    };
+    let mut edited = refused();
+    edited.edit(|_| {});
+    assert_eq!(edited.at(4), "list");
+    let mut schema = refused();
+    schema.see(generation(8));
+    assert_eq!(schema.at(4), "list");
+}
+
+#[test]
+fn a_server_that_is_down_is_left_alone_and_the_place_is_kept() {
+    let mut stage = sweeping();
+    stage.down = true;
+    assert_eq!(stage.go(), "list after b, BackingOff until 1");
+    stage.secs = 1;
+    assert_eq!(stage.go(), "list after b, BackingOff until 3");
+    stage.down = false;
+    stage.secs = 3;
+    assert_eq!(stage.go(), format!("list after b, visit, {CONFIRM}, Migrated"));
+}
+
+#[test]
+fn one_object_that_always_fails_ends_refused_and_holds_up_nobody() {
+    let mut stage = Stage::new();
+    stage.answer = |object| (object.name == "a").then(|| Outcome::Deferred(failure(500, "not decodable")));
+    for secs in 0..60 {
+        stage.secs = secs;
+        stage.go();
+    }
+    assert!(stage.at(60).starts_with("ObjectsRefused"));
+    assert_eq!(stage.status().refusals.len(), 1);
+    assert_eq!(stage.status().progress.as_ref().map(|p| p.summary.as_str()), Some("3/3 100%"));
+}
+
+#[test]
+fn a_trim_that_fails_is_tried_again() {
+    let at_trim = || {
+        let mut stage = Stage::new();
+        stage.go_until("trim");
+        stage
+    };
+    let mut denied = at_trim();
+    denied.trim_fails(&failure(403, "forbidden"));
+    assert_eq!(denied.go(), "AccessDenied until 30");
+    denied.secs = 30;
+    assert_eq!(denied.go(), "trim, Migrated");
+    let mut down = at_trim();
+    down.trim_fails(&failure(500, "down"));
+    assert_eq!(down.go(), "BackingOff until 1");
+    down.secs = 1;
+    assert_eq!(down.go(), "trim, Migrated");
+}
+
+#[test]
+fn a_result_that_is_undone_is_repeated_after_a_minute() {
+    let mut stage = done();
+    stage.secs = 10;
+    stage.see(Crd { resource_version: "102".to_owned(), ..crd() });
+    assert_eq!(stage.go(), "Waiting until 60");
+    stage.secs = 60;
+    assert_eq!(stage.go(), whole_run());
+}
+
+#[test]
+fn a_migration_that_is_done_is_left_alone_until_the_storage_version_moves() {
+    let mut stage = done();
+    let before = stage.status().clone();
+    assert_eq!(stage.at(1000), "Migrated");
+    let mut restarted = stage.restarted();
+    assert_eq!(restarted.at(5000), "Migrated");
+    assert_eq!(*restarted.status(), before);
+    restarted.see(Crd { stored_versions: vec!["v1".to_owned(), "v1beta1".to_owned()], ..moved(&crd()) });
+    assert_eq!(restarted.at(5000), "review");
+}
+
+#[test]
+fn a_migration_that_is_done_is_deleted_when_its_time_is_over() {
+    let mut stage = done();
+    stage.edit(|spec| spec.ttl_seconds_after_finished = Some(60));
+    assert_eq!(stage.at(59), "Migrated until 60");
+    assert_eq!(stage.at(60), "expire");
+    assert_eq!(stage.restarted().at(61), "expire");
+    let mut at_work = sweeping();
+    at_work.edit(|spec| spec.ttl_seconds_after_finished = Some(60));
+    assert_eq!(at_work.at(1000), "list after b");
+}
+
+#[test]
+fn always_makes_one_full_run_for_each_generation() {
+    let mut stage = done();
+    assert_eq!(stage.at(100), "Migrated");
+    stage.edit(|spec| spec.mode = Mode::Always);
+    assert_eq!(stage.go(), whole_run());
+    assert_eq!(stage.at(200), "Migrated");
+    assert_eq!(stage.restarted().at(300), "Migrated");
+    stage.edit(|_| {});
+    assert_eq!(stage.go(), whole_run());
+}
+
+#[test]
+fn a_run_is_taken_up_at_its_checkpoint_after_a_restart() {
+    let mut restarted = sweeping().restarted();
+    // The checkpoint is that of the latest page that was listed: the first one.
+    assert_eq!(restarted.go_until("list"), "review, inspect, list");
+    let mut stage = sweeping();
+    stage.act(&Step::List(PageRequest { continue_token: Some("b".to_owned()), limit: 2 }));
+    stage.go_until("visit");
+    let mut restarted = stage.restarted();
+    assert_eq!(
+        restarted.go(),
+        "review, inspect, list after b, visit, inspect, list, visit, list after b, trim, Migrated",
+        "the confirm visits what this process has not"
+    );
+    assert_eq!(restarted.status().progress.as_ref().map(|p| p.summary.as_str()), Some("3/3 100%"));
+}
+
+#[test]
+fn a_confirm_starts_over_after_a_restart_and_visits_everything() {
+    let mut restarted = confirming().restarted();
+    assert_eq!(restarted.go(), "review, inspect, inspect, list, visit, list after b, visit, trim, Migrated");
+}
+
+#[test]
+fn after_a_restart_refused_objects_are_found_again_and_nothing_is_trimmed() {
+    let mut stage = Stage::new();
+    stage.answer = |object| (object.name == "a").then(|| Outcome::Refused(failure(422, "invalid")));
+    let refused = |stage: &mut Stage| {
+        for secs in [0, 1, 3] {
+            stage.secs = secs;
+            assert!(!stage.go().contains("trim"));
+        }
+        assert_eq!(stage.at(4), "ObjectsRefused until 63");
+        assert_eq!(stage.status().refusals.len(), 1);
+        assert_eq!(stage.status().progress.as_ref().map(|p| (p.refused, p.visited)), Some((1, 3)));
+    };
+    refused(&mut stage);
+    refused(&mut Stage { answer: stage.answer, ..stage.restarted() });
+}
+
+#[test]
+fn denied_listing_holds_the_run_and_keeps_its_place() {
+    let mut stage = sweeping();
+    stage.deny_list();
+    assert_eq!(stage.go(), "AccessDenied until 30");
+    assert_eq!(stage.at(30), "list after b");
+    assert_eq!(stage.run.phase().reason, Reason::Sweeping);
+}
