@@ -120,6 +120,7 @@ fn a_refusal_of_an_object_that_exists_keeps_the_words_of_the_server_and_says_wha
 fn an_answer_to_a_list_means() {
     let with_next = Failure { continue_token: Some("next".to_owned()), ..failure(410, "expired") };
     let failed = |code| failure(code, "said");
+    let unreadable = Failure { reason: "StorageReadError".to_owned(), ..failed(500) };
     let table = [
         ("200", Ok(page(&["a"], None)), true, "listed"),
         ("410 with a token to go on with", Err(with_next.clone()), true, "expired, next"),
@@ -131,6 +132,7 @@ fn an_answer_to_a_list_means() {
         ("404 of the endpoint", Err(failed(404)), false, "deferred"),
         ("429", Err(failed(429)), true, "deferred"),
         ("500", Err(failed(500)), true, "deferred"),
+        ("500 of one object that can't be read", Err(unreadable), true, "unreadable"),
         ("503", Err(failed(503)), false, "deferred"),
         ("no answer", Err(no_answer()), true, "deferred"),
     ];
@@ -139,6 +141,7 @@ fn an_answer_to_a_list_means() {
             Listing::Listed(_) => "listed".to_owned(),
             Listing::Expired(token) => token.map_or("expired".to_owned(), |t| format!("expired, {t}")),
             Listing::Denied(_) => "denied".to_owned(),
+            Listing::Unreadable(_) => "unreadable".to_owned(),
             Listing::Deferred(_) => "deferred".to_owned(),
         };
         assert_eq!(found, expected, "{case}");
