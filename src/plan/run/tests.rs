@@ -1,8 +1,9 @@
 //! Scripted runs. The scripts say every step, so that one more or one less shows.
 
+mod afterwards;
 mod stage;
 
-use crate::api::{Mode, Reason, StoredVersions};
+use crate::api::{Reason, StoredVersions};
 use crate::plan::sample::{at, crd, failure, moved, quiet, server, servers};
 use crate::plan::{ApiServers, Crd, CrdRecord, Outcome, PageRequest, Step, Surroundings};
 use stage::{SETTLE, Stage};
@@ -369,92 +370,6 @@ fn a_trim_that_fails_is_tried_again() {
     assert_eq!(down.go(), "BackingOff until 1");
     down.secs = 1;
     assert_eq!(down.go(), "trim, Migrated");
-}
-
-#[test]
-fn a_result_that_is_undone_is_repeated_after_a_minute() {
-    let mut stage = done();
-    stage.secs = 10;
-    stage.see(Crd { resource_version: "102".to_owned(), ..crd() });
-    assert_eq!(stage.go(), "Waiting until 60");
-    stage.secs = 60;
-    assert_eq!(stage.go(), whole_run());
-}
-
-#[test]
-fn a_migration_that_is_done_is_left_alone_until_the_storage_version_moves() {
-    let mut stage = done();
-    let before = stage.status().clone();
-    assert_eq!(stage.at(1000), "Migrated");
-    let mut restarted = stage.restarted();
-    assert_eq!(restarted.at(5000), "Migrated");
-    assert_eq!(*restarted.status(), before);
-    restarted.see(Crd { stored_versions: vec!["v1".to_owned(), "v1beta1".to_owned()], ..moved(&crd()) });
-    assert_eq!(restarted.at(5000), "review");
-}
-
-#[test]
-fn a_migration_that_is_done_is_deleted_when_its_time_is_over() {
-    let mut stage = done();
-    stage.edit(|spec| spec.ttl_seconds_after_finished = Some(60));
-    assert_eq!(stage.at(59), "Migrated until 60");
-    assert_eq!(stage.at(60), "expire");
-    assert_eq!(stage.restarted().at(61), "expire");
-    let mut at_work = sweeping();
-    at_work.edit(|spec| spec.ttl_seconds_after_finished = Some(60));
-    assert_eq!(at_work.at(1000), "list after b");
-}
-
-#[test]
-fn always_makes_one_full_run_for_each_generation() {
-    let mut stage = done();
-    assert_eq!(stage.at(100), "Migrated");
-    stage.edit(|spec| spec.mode = Mode::Always);
-    assert_eq!(stage.go(), whole_run());
-    assert_eq!(stage.at(200), "Migrated");
-    assert_eq!(stage.restarted().at(300), "Migrated");
-    stage.edit(|_| {});
-    assert_eq!(stage.go(), whole_run());
-}
-
-#[test]
-fn a_run_is_taken_up_at_its_checkpoint_after_a_restart() {
-    let mut restarted = sweeping().restarted();
-    // The checkpoint is that of the latest page that was listed: the first one.
-    assert_eq!(restarted.go_until("list"), "review, inspect, list");
-    let mut stage = sweeping();
-    stage.act(&Step::List(PageRequest { continue_token: Some("b".to_owned()), limit: 2 }));
-    stage.go_until("visit");
-    let mut restarted = stage.restarted();
-    assert_eq!(
-        restarted.go(),
-        "review, inspect, list after b, visit, inspect, list, visit, list after b, trim, Migrated",
-        "the confirm visits what this process has not"
-    );
-    assert_eq!(restarted.status().progress.as_ref().map(|p| p.summary.as_str()), Some("3/3 100%"));
-}
-
-#[test]
-fn a_confirm_starts_over_after_a_restart_and_visits_everything() {
-    let mut restarted = confirming().restarted();
-    assert_eq!(restarted.go(), "review, inspect, inspect, list, visit, list after b, visit, trim, Migrated");
-}
-
-#[test]
-fn after_a_restart_refused_objects_are_found_again_and_nothing_is_trimmed() {
-    let mut stage = Stage::new();
-    stage.answer = |object| (object.name == "a").then(|| Outcome::Refused(failure(422, "invalid")));
-    let refused = |stage: &mut Stage| {
-        for secs in [0, 1, 3] {
-            stage.secs = secs;
-            assert!(!stage.go().contains("trim"));
-        }
-        assert_eq!(stage.at(4), "ObjectsRefused until 63");
-        assert_eq!(stage.status().refusals.len(), 1);
-        assert_eq!(stage.status().progress.as_ref().map(|p| (p.refused, p.visited)), Some((1, 3)));
-    };
-    refused(&mut stage);
-    refused(&mut Stage { answer: stage.answer, ..stage.restarted() });
 }
 
 #[test]
