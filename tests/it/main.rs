@@ -9,6 +9,7 @@
 mod delete;
 mod docs;
 mod drain;
+mod faults;
 mod field_paging;
 mod field_start;
 mod field_stored_versions;

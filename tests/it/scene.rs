@@ -16,7 +16,8 @@ use testbed::control_plane::ControlPlane;
 use testbed::crd::{self, Fixture, Kind, Removal};
 use testbed::etcd::Stored;
 use testbed::objects::{self, Batch, Key};
-use testbed::restow::{Output, Restow};
+use testbed::proxy::Proxy;
+use testbed::restow::{Output, Restow, RestowCommand};
 use tokio::time::{Instant, sleep};
 
 /// The product.
@@ -84,12 +85,26 @@ impl Scene {
 
     /// Starts a controller that acts on this scene's StorageMigrations alone.
     pub(crate) async fn controller(&self, args: &[&str]) -> Restow {
+        let token = access::token(self.plane).await;
+        self.controller_with(&self.plane.kubeconfig_file(&token), args)
+    }
+
+    /// The same, with a proxy between it and the API server.
+    pub(crate) async fn controller_through(&self, proxy: &Proxy, args: &[&str]) -> Restow {
+        let token = access::token(self.plane).await;
+        let kubeconfig = self.plane.new_path("kubeconfig");
+        std::fs::write(&kubeconfig, self.plane.kubeconfig_through(&proxy.url(), &token))
+            .expect("write a kubeconfig");
+        self.controller_with(&kubeconfig, args)
+    }
+
+    fn controller_with(&self, kubeconfig: &Path, args: &[&str]) -> Restow {
         let selector = format!("{SCENE_LABEL}={}", self.name);
         let own =
             [["--watch-label-selector", &selector], ["--admin-address", "127.0.0.1:0"], ["--settle", "1s"]];
         let own = own.iter().filter(|[flag, _]| !args.contains(flag)).flatten();
-        let args: Vec<&str> = own.chain(args).copied().collect();
-        Restow::controller(BINARY, self.plane, args).await.expect("start the controller")
+        let command = RestowCommand::with_kubeconfig(BINARY, self.plane, kubeconfig).args(["controller"]);
+        command.args(own.chain(args).copied()).start().expect("start the controller")
     }
 
     /// Runs the one-shot command on this scene's resource.

@@ -9,6 +9,7 @@
 //! - [`etcd`]: the oracle, what is really stored
 //! - [`audit`]: what was asked of the API server, and by whom
 //! - [`access`]: the shipped RBAC, as a cluster would have it
+//! - [`proxy`]: what may go wrong between the product and the API server
 //! - [`restow`]: the product's binary, run under that RBAC
 //! - [`crd`]: the CustomResourceDefinitions to migrate, and what an administrator does to them
 //! - [`objects`]: objects of those, made, changed and compared
@@ -30,5 +31,6 @@ pub mod demo;
 pub mod etcd;
 pub mod objects;
 pub mod process;
+pub mod proxy;
 pub mod restow;
 pub mod webhook;

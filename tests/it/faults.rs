@@ -1,0 +1,92 @@
+//! A bad day between restow and the API server: what costs time only, what is one object's own, what is never lost.
+
+use restow::api::Reason;
+use serde_json::json;
+use testbed::objects::Batch;
+use testbed::proxy::{Fault, Proxy, Rule};
+
+use crate::scene::{Scene, counts};
+
+fn broken() -> Fault {
+    Fault::status(500, "InternalError", "Internal error occurred: failed calling webhook")
+}
+
+#[tokio::test]
+async fn connections_that_break_cost_nothing_but_time() {
+    let scene = Scene::widgets("faults-resets").await;
+    scene.stored_old(&Batch::plain(50)).await;
+    let proxy = Proxy::start(scene.plane).await.unwrap();
+    proxy.add(Rule::new(Fault::CutBefore).method("PATCH").uri("/widgets/").after(5).times(4));
+    proxy.add(Rule::new(Fault::CutAfter).method("PATCH").uri("/widgets/").times(4));
+    proxy.add(Rule::new(Fault::CutAfter).method("PATCH").uri("customresourcedefinitions").times(1));
+    let _controller = scene.controller_through(&proxy, &[]).await;
+    scene.migrate(json!({})).await;
+    let status = scene.until(Reason::Migrated).await;
+    assert_eq!(scene.stored().await, counts([("v1", 50)]));
+    assert_eq!(scene.stored_versions().await, ["v1"]);
+    assert_eq!(status.progress.unwrap().refused, 0);
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_patience_is_left_alone() {
+    let scene = Scene::widgets("faults-patience").await;
+    scene.stored_old(&Batch::plain(60)).await;
+    let proxy = Proxy::start(scene.plane).await.unwrap();
+    let busy = Fault::status(429, "TooManyRequests", "please try again later").retry_after(4);
+    proxy.add(Rule::new(busy).method("PATCH").uri("/widgets/").after(20).times(1));
+    let _controller = scene.controller_through(&proxy, &[]).await;
+    scene.migrate(json!({})).await;
+    let status = scene.until_of(scene.migration(), "BackingOff", |s| {
+        crate::scene::reason_of(s) == Some(Reason::BackingOff)
+    });
+    let message = status.await.conditions[0].message.clone();
+    assert!(message.contains("please try again later"), "{message}");
+    let status = scene.until(Reason::Migrated).await;
+    assert_eq!(status.progress.unwrap().refused, 0);
+    let visits: Vec<_> =
+        proxy.passed().into_iter().filter(|p| p.uri.contains("/widgets/") && p.method == "PATCH").collect();
+    let asked = visits.iter().position(|p| p.code == Some(429)).unwrap();
+    let longest = visits[asked..].windows(2).map(|w| w[1].at.duration_since(w[0].at)).max().unwrap();
+    assert!(longest.as_secs_f64() > 3.0, "the longest pause was {longest:?}");
+    assert_eq!(scene.stored().await, counts([("v1", 60)]));
+}
+
+#[tokio::test]
+async fn an_object_that_always_fails_is_named_and_stops_no_other() {
+    // In the middle, and as the last one: then no neighbour is left to tell by.
+    for (name, bad) in [("faults-middle", "w007"), ("faults-last", "w029")] {
+        let scene = Scene::widgets(name).await;
+        scene.stored_old(&Batch::plain(30)).await;
+        let proxy = Proxy::start(scene.plane).await.unwrap();
+        proxy.add(Rule::new(broken()).method("PATCH").uri(format!("/{bad}?")));
+        let _controller = scene.controller_through(&proxy, &[]).await;
+        scene.migrate(json!({})).await;
+        let status = scene.until(Reason::ObjectsRefused).await;
+        assert_eq!(scene.stored().await, counts([("v1", 29), ("v1alpha1", 1)]));
+        assert_eq!(scene.stored_versions().await, ["v1alpha1", "v1"]);
+        assert_eq!(status.progress.unwrap().refused, 1);
+        let refusal = &status.refusals[0];
+        assert_eq!((refusal.name.as_str(), refusal.code), (bad, 500));
+        assert!(refusal.message.contains("failed calling webhook"), "{refusal:?}");
+        proxy.heal();
+        // A change of the spec asks for another try at once.
+        scene.patch_spec(scene.migration(), json!({ "pageSize": 10 })).await;
+        scene.until(Reason::Migrated).await;
+        assert_eq!(scene.stored().await, counts([("v1", 30)]));
+        assert_eq!(scene.stored_versions().await, ["v1"]);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_fails_everything_is_no_objects_fault() {
+    let scene = Scene::widgets("faults-outage").await;
+    scene.stored_old(&Batch::plain(30)).await;
+    let proxy = Proxy::start(scene.plane).await.unwrap();
+    proxy.add(Rule::new(broken()).method("PATCH").uri("/widgets/").after(10).times(6));
+    let _controller = scene.controller_through(&proxy, &[]).await;
+    scene.migrate(json!({})).await;
+    let status = scene.until(Reason::Migrated).await;
+    assert_eq!(status.progress.unwrap().refused, 0);
+    assert_eq!(scene.stored().await, counts([("v1", 30)]));
+    assert_eq!(scene.stored_versions().await, ["v1"]);
+}
