@@ -354,6 +354,17 @@ fn one_object_that_always_fails_ends_refused_and_holds_up_nobody() {
 }
 
 #[test]
+fn a_page_on_which_every_object_fails_does_not_keep_the_next_one_from_being_listed() {
+    let mut stage = Stage::new();
+    stage.answer = |object| (object.name != "c").then(|| Outcome::Deferred(failure(500, "not decodable")));
+    assert_eq!(stage.go(), "review, inspect, list, visit, list after b, visit, Sweeping until 1");
+    let mut waiting = Stage::new();
+    waiting.answer = stage.answer;
+    waiting.go_until("list after");
+    assert_eq!(waiting.at(100), "list after b", "although a and b are due");
+}
+
+#[test]
 fn a_trim_that_fails_is_tried_again() {
     let at_trim = || {
         let mut stage = Stage::new();

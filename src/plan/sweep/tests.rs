@@ -69,7 +69,7 @@ fn listed_at(names: &[&str], resource_version: &str) -> Page {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_is_trimmed_while_an_object_is_stored_otherwise_and_calm_ends_in_a_trim(
@@ -118,7 +118,7 @@ fn a_sweep_is_open_while_something_is_unlisted_pending_in_flight_or_postponed() 
     open(flying, "a visit is in flight");
     let mut postponed = first(&["a"]);
     let visit = postponed.next(Duration::ZERO).unwrap();
-    postponed.record(visit, Outcome::Deferred(failure(503, "down")), Duration::ZERO);
+    postponed.record(visit, Outcome::Refused(failure(422, "invalid")), Duration::ZERO);
     open(postponed, "an object is postponed");
 }
 
@@ -189,8 +189,11 @@ fn a_server_that_fails_everything_makes_no_object_refused() {
     let down = |_: &Object| Outcome::Deferred(failure(500, "failed calling webhook"));
     assert_eq!(drive(&mut sweep, 200, down), 200);
     assert_eq!((sweep.refusals().total(), sweep.tally().progress().visited), (0, 0));
+    assert_eq!(sweep.wanted_page(), Some(None), "a witness is looked for");
     sweep.list(page(&["a", "b", "c"], None));
-    assert_eq!(drive(&mut sweep, 200, stored), 3, "the list that looked for a witness made no second visits");
+    drive(&mut sweep, 200, down);
+    assert_eq!(sweep.wanted_page(), None, "but once only");
+    assert_eq!(drive(&mut sweep, 200, stored), 3, "no object is there twice");
     assert_eq!(unconfirmed(sweep).tally().progress().rewritten, 3);
 }
 
@@ -279,6 +282,23 @@ fn a_conflict_is_tried_again_at_once_and_a_deferred_visit_later() {
     sweep.record(visit, Outcome::Refused(failure(422, "invalid")), Duration::ZERO);
     assert_eq!(sweep.next_due(), Some(Duration::from_secs(2)));
     assert!(sweep.next(Duration::from_secs(1)).is_none());
+}
+
+#[test]
+fn an_object_is_given_up_after_so_many_attempts_while_its_neighbours_succeed() {
+    let table: [(&str, Outcome, u32); 5] = [
+        ("refused", Outcome::Refused(failure(422, "invalid")), 3),
+        ("failing with 500", Outcome::Deferred(failure(500, "not decodable")), 3),
+        ("asked for patience with 429", Outcome::Deferred(failure(429, "slow down")), 10),
+        ("asked for patience with 503", Outcome::Deferred(failure(503, "busy")), 10),
+        ("in conflict with other writers", Outcome::Conflict(failure(409, "conflict")), 20),
+    ];
+    for (case, bad, attempts) in table {
+        let mut sweep = first(&["good", "bad"]);
+        drive(&mut sweep, 100, |o| if o.name == "bad" { bad.clone() } else { Outcome::Unchanged });
+        let listed = sweep.refusals().listed();
+        assert_eq!(listed.iter().map(|r| r.attempts).collect::<Vec<_>>(), [attempts], "{case}");
+    }
 }
 
 #[test]

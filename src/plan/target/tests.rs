@@ -77,6 +77,7 @@ fn a_crd_and_what_stands_around_it_are_judged() {
     let target = target().unwrap();
     assert_eq!((target.version(), target.resource().crd_name().as_str()), ("v1", "widgets.example.com"));
     assert_eq!(*target.accepted(), crd());
+    assert_eq!(target.other_versions().collect::<Vec<_>>(), ["v1beta1"]);
 }
 
 #[test]
