@@ -42,6 +42,17 @@ fn a_migration_that_is_done_is_deleted_when_its_time_is_over() {
 }
 
 #[test]
+fn a_migration_that_is_done_is_not_done_with_a_crd_that_was_created_anew() {
+    let trimmed = || Crd { uid: "crd-2".to_owned(), stored_versions: vec!["v1".to_owned()], ..crd() };
+    let mut stage = done();
+    stage.see(trimmed());
+    assert_eq!(stage.go(), "NothingToMigrate");
+    let mut stage = done();
+    stage.see(Crd { stored_versions: crd().stored_versions, ..trimmed() });
+    assert_eq!(stage.go(), "review, Settling until 5");
+}
+
+#[test]
 fn always_makes_one_full_run_for_each_generation() {
     let mut stage = done();
     assert_eq!(stage.at(100), "Migrated");
