@@ -13,6 +13,7 @@ mod migrations;
 mod migrators;
 mod objects;
 mod pacer;
+mod seal_key;
 mod slim_crd;
 
 pub use connect::{Cluster, ConnectError};
@@ -20,6 +21,7 @@ pub use crds::{LiveCrd, Trimmed};
 pub use events::EventWriter;
 pub use migrations::StatusWritten;
 pub use pacer::{Pacer, Permit, Rate};
+pub use seal_key::SealKey;
 pub use slim_crd::SlimCrd;
 
 pub use kube::runtime::watcher::Error as WatchError;

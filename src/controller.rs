@@ -48,6 +48,8 @@ pub struct Settings {
     pub admin_address: SocketAddr,
     /// Which StorageMigrations to act on, as a label selector; `None` is all.
     pub label_selector: Option<String>,
+    /// The namespace of this controller, where its key is kept; `None` is that of the connection.
+    pub namespace: Option<String>,
     /// What this process is called in events.
     pub instance: Option<String>,
 }
@@ -79,7 +81,9 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), ControllerError> {
     let events = EventWriter::new(&cluster, settings.instance.clone());
-    let engine = Arc::new(Engine::new(cluster, Pacer::new(settings.limits), settings.settle));
+    let namespace = settings.namespace.clone().unwrap_or_else(|| cluster.namespace().to_owned());
+    let pacer = Pacer::new(settings.limits);
+    let engine = Arc::new(Engine::new(cluster, pacer, settings.settle, Some(namespace)));
     let admin = admin::Admin::bind(settings.admin_address).await?;
     let ready = admin.ready();
     let (changes, names) = mpsc::channel(CHANGES_MAX);

@@ -12,8 +12,10 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::api::{Pace, StorageMigrationSpec, StorageMigrationStatus, TargetResource};
-use crate::cluster::{Cluster, Pacer, Rate, Trimmed};
-use crate::plan::{Crd, Failure, Finding, Moment, Observation, PageRequest, Run, Step, Surroundings};
+use tokio::sync::OnceCell;
+
+use crate::cluster::{Cluster, Pacer, Rate, SealKey, Trimmed};
+use crate::plan::{Crd, Failure, Finding, Moment, Observation, PageRequest, Run, Seal, Step, Surroundings};
 
 pub use clock::Clock;
 pub use feed::FeedEnded;
@@ -27,6 +29,8 @@ pub struct Engine {
     settle: Duration,
     clock: Clock,
     records: CrdRecords,
+    namespace: Option<String>,
+    seal_key: OnceCell<Option<SealKey>>,
 }
 
 /// One migration in this process.
@@ -42,6 +46,8 @@ pub struct Migration {
 pub struct Order<'a> {
     /// The spec.
     pub spec: &'a StorageMigrationSpec,
+    /// The uid of the StorageMigration, if there is one.
+    pub uid: Option<&'a str>,
     /// Its generation.
     pub generation: i64,
     /// An older migration of the same resource that is not done with it.
@@ -93,10 +99,11 @@ impl Migration {
 }
 
 impl Engine {
-    /// An engine for one process.
+    /// An engine for one process, which keeps its key in `namespace`, if it needs one.
     #[must_use]
-    pub fn new(cluster: Cluster, pacer: Pacer, settle: Duration) -> Self {
-        Self { cluster, pacer, settle, clock: Clock::start(), records: CrdRecords::default() }
+    pub fn new(cluster: Cluster, pacer: Pacer, settle: Duration, namespace: Option<String>) -> Self {
+        let (clock, records, seal_key) = (Clock::start(), CrdRecords::default(), OnceCell::new());
+        Self { cluster, pacer, settle, clock, records, namespace, seal_key }
     }
 
     /// The cluster.
@@ -152,7 +159,7 @@ impl Engine {
                 None
             }
         };
-        let finding = run.phase();
+        let finding = run.phase(self.clock.now());
         self.report(run, order, finding, held.unwrap_or(Next::Now))
     }
 
@@ -177,9 +184,10 @@ impl Engine {
     }
 
     async fn review(&self, run: &mut Run, order: Order<'_>) {
-        let reviewed = self.surroundings(order).await;
+        let reviewed = async { Ok((self.surroundings(order).await?, self.seal(order).await?)) };
+        let reviewed: Result<_, Failure> = reviewed.await;
         self.with_fresh(order, |seen, now| match reviewed {
-            Ok(around) => run.reviewed(seen, &around, now),
+            Ok((around, seal)) => run.reviewed(seen, &around, seal, now),
             Err(failure) => run.request_failed(&failure, seen, now),
         });
     }
@@ -193,6 +201,20 @@ impl Engine {
             None => None,
         };
         Ok(Surroundings { missing_rights, other_migrator })
+    }
+
+    /// The seal of a StorageMigration. Without the right to a key there is none, and a confirm starts over after a restart.
+    async fn seal(&self, order: Order<'_>) -> Result<Option<Seal>, Failure> {
+        let (Some(namespace), Some(uid)) = (&self.namespace, order.uid) else { return Ok(None) };
+        let key = self.seal_key.get_or_try_init(async || match self.cluster.seal_key(namespace).await {
+            Ok(key) => Ok(Some(key)),
+            Err(failure) if matches!(failure.code, Some(403 | 404)) => {
+                tracing::warn!(namespace, %failure, "no key for checkpoints: a confirm starts over after a restart");
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
+        });
+        Ok(key.await?.as_ref().map(|key| Seal::new(&key.0, uid)))
     }
 
     async fn inspect(&self, run: &mut Run, order: Order<'_>) {
@@ -252,7 +274,7 @@ impl Engine {
     }
 
     fn observation<'a>(&self, order: Order<'a>, crd: Option<&'a crate::plan::CrdRecord>) -> Observation<'a> {
-        let Order { spec, generation, rival } = order;
+        let Order { spec, uid: _, generation, rival } = order;
         Observation { spec, generation, crd, rival, settle: self.settle, limits: self.pacer.limits() }
     }
 }

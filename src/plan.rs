@@ -19,6 +19,7 @@ mod rival;
 mod run;
 #[cfg(test)]
 mod sample;
+mod seal;
 mod sentence;
 mod servers;
 mod step;
@@ -40,6 +41,7 @@ pub use pace::Limits;
 pub use refusals::Refusals;
 pub use rival::rival;
 pub use run::Run;
+pub use seal::Seal;
 pub use servers::{ApiServer, ApiServers};
 pub use step::{Observation, Step};
 pub use sweep::{CompleteSweep, Conclusion, Sweep};

@@ -120,6 +120,9 @@ pub struct Checkpoint {
     pub gone: u64,
     /// Counts of objects up to this place.
     pub refused: u64,
+    /// Shows that restow made this checkpoint itself: one for the second sweep counts only with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
 }
 
 /// The sweep that a checkpoint belongs to.

@@ -22,6 +22,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "SELECTOR", env = "RESTOW_WATCH_LABEL_SELECTOR")]
     watch_label_selector: Option<String>,
 
+    /// The namespace that this controller runs in, where it keeps the key of its checkpoints; by default that of the pod or
+    /// of the kubeconfig's context
+    #[arg(long, value_name = "NAME", env = "RESTOW_NAMESPACE")]
+    namespace: Option<String>,
+
     /// The context of the kubeconfig to use
     #[arg(long, value_name = "NAME", env = "RESTOW_CONTEXT")]
     context: Option<String>,
@@ -43,6 +48,7 @@ pub(super) async fn run(args: Args) -> Exit {
         settle: args.pace.settle(),
         admin_address: args.admin_address,
         label_selector: args.watch_label_selector,
+        namespace: args.namespace,
         instance: args.pod_name,
     };
     let cluster = match Cluster::connect(args.context.as_deref()).await {

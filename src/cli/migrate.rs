@@ -121,7 +121,7 @@ pub(super) async fn run(args: Args) -> Exit {
         Ok(stop) => stop,
         Err(error) => return Exit::fail(&error),
     };
-    let engine = Arc::new(Engine::new(cluster, Pacer::new(args.pace.limits()), args.pace.settle()));
+    let engine = Arc::new(Engine::new(cluster, Pacer::new(args.pace.limits()), args.pace.settle(), None));
     let given_up = GivenUp { stop, timeout: args.timeout };
     let runs =
         args.resources.iter().map(|resource| one(&engine, args.spec(&resource.0), &progress, &given_up));
@@ -181,7 +181,7 @@ async fn steps(
     changed: &Notify,
     progress: &Progress,
 ) -> Finding {
-    let order = Order { spec, generation: 1, rival: None };
+    let order = Order { spec, uid: None, generation: 1, rival: None };
     let mut shown = progress.line(&spec.resource);
     loop {
         let stepped = engine.step(migration, order).await;

@@ -63,6 +63,14 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    /// The namespace of the pod, or of the kubeconfig's context.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.client.default_namespace()
+    }
+}
+
 impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cluster").finish_non_exhaustive()

@@ -57,7 +57,7 @@ pub(super) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
     let others = all.iter().filter_map(|m| m.0.as_ref().ok());
     let rival = rival(migration, others, record.as_ref().map(CrdRecord::crd));
     let generation = migration.metadata.generation.unwrap_or_default();
-    let order = Order { spec: &migration.spec, generation, rival };
+    let order = Order { spec: &migration.spec, uid: Some(&uid), generation, rival };
     let stepped = context.engine.step(&mut book.migration, order).await;
     let wait = match stepped.next {
         Next::Now => Duration::ZERO,

@@ -30,12 +30,14 @@ pub(super) fn at(
         unchanged: progress.unchanged,
         gone: progress.gone,
         refused,
+        seal: None,
     }
 }
 
 /// Whether a checkpoint belongs to the target as it is now.
 ///
-/// Whoever may write the status can forge one. A forged one skips visits that the confirm then makes.
+/// Whoever may write the status can forge one. A forged one of a first sweep skips visits that the confirm then makes; one
+/// of a confirm counts only with a seal.
 pub(super) fn fits(checkpoint: &Checkpoint, target: &Target) -> bool {
     checkpoint.crd_uid == target.accepted().uid
         && checkpoint.storage_version == target.version()

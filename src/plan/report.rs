@@ -60,6 +60,10 @@ pub(super) fn status(
         Some(swept) => show_sweep(&mut status, swept, seen),
         None => show_idle(&mut status, seen, finding.reason),
     }
+    if swept.is_none() && gave_up(before) && finding.reason != Reason::DeadlineExceeded {
+        // A new generation has its time anew, whatever it begins with.
+        status.start_time = None;
+    }
     match finding.reason.state() {
         State::Done => {
             status.checkpoint = None;
@@ -82,8 +86,7 @@ pub(super) fn started(
     now: Timestamp,
 ) -> StorageMigrationStatus {
     let mut status = before.clone();
-    let gave_up = finding_of(before).is_some_and(|f| f.reason == Reason::DeadlineExceeded);
-    if !resumed || gave_up || status.start_time.is_none() {
+    if !resumed || gave_up(before) || status.start_time.is_none() {
         status.start_time = Some(Time(as_stored(now)));
     }
     if !resumed {
@@ -159,6 +162,10 @@ pub(super) fn finding_of(status: &StorageMigrationStatus) -> Option<Finding> {
     let reason = Conditions::reason(&status.conditions)?;
     let message = status.conditions.first().map(|c| c.message.clone()).unwrap_or_default();
     Some(Finding { reason, message })
+}
+
+fn gave_up(status: &StorageMigrationStatus) -> bool {
+    finding_of(status).is_some_and(|f| f.reason == Reason::DeadlineExceeded)
 }
 
 pub(super) fn is_done(reason: Reason) -> bool {

@@ -14,8 +14,8 @@ use crate::api::{Reason, StorageMigrationStatus};
 
 use super::target::judge_crd;
 use super::{
-    CompleteSweep, Conclusion, CrdRecord, Drift, Finding, Health, Moment, Observation, PageRequest, Step,
-    Sweep, checkpoint, report, sentence,
+    CompleteSweep, Conclusion, CrdRecord, Drift, Finding, Health, Moment, Observation, PageRequest, Seal,
+    Step, Sweep, checkpoint, report, sentence,
 };
 
 /// A migration's state in this process.
@@ -28,6 +28,8 @@ pub struct Run {
     retries: u32,
     /// When this process saw the latest run end well.
     finished_at: Option<Duration>,
+    /// What goes on the checkpoints of this run.
+    seal: Option<Seal>,
     status: StorageMigrationStatus,
 }
 
@@ -75,6 +77,7 @@ impl Run {
             pause: None,
             retries: 0,
             finished_at: None,
+            seal: None,
             status,
         }
     }
@@ -157,14 +160,20 @@ impl Run {
         now: Moment,
     ) -> &StorageMigrationStatus {
         self.status = report::status(&self.status, self.swept(), seen, finding, now.wall);
+        if let (Some(seal), Some(_)) = (&self.seal, self.swept()) {
+            self.status.checkpoint = self.status.checkpoint.take().map(|checkpoint| seal.put_on(checkpoint));
+        }
         &self.status
     }
 
     /// Where the migration is, after a step.
     #[must_use]
-    pub fn phase(&self) -> Finding {
+    pub fn phase(&self, now: Moment) -> Finding {
         if let Some(pause) = &self.pause {
             return pause.finding.clone();
+        }
+        if let Some((wait, said)) = self.health.held(now.uptime) {
+            return sentence::backing_off(wait, said);
         }
         match &self.state {
             State::Idle => {

@@ -71,7 +71,8 @@ pub enum Conclusion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
     First,
-    Confirm,
+    /// With the CRD's generation when it started.
+    Confirm(i64),
 }
 
 /// Where the list goes on.
@@ -106,21 +107,34 @@ impl Sweep {
 
     /// The sweep that a checkpoint speaks of, where it fits `target`; a first sweep from the first page otherwise.
     ///
-    /// A confirm is never taken up in its middle: it starts over, and visits everything. So a checkpoint, which anybody may
-    /// have written, can at most skip visits that the confirm then makes.
+    /// A confirm is taken up in its middle only if the checkpoint `is_sealed` and the CRD's generation is still the one that
+    /// it was made at; otherwise it starts over, and visits everything. So a checkpoint that somebody else wrote can at
+    /// most skip visits that the confirm then makes.
     #[must_use]
-    pub fn resume(target: Target, checkpoint: &Checkpoint, refused: &[RefusedObject]) -> Self {
+    pub fn resume(
+        target: Target,
+        checkpoint: &Checkpoint,
+        is_sealed: bool,
+        refused: &[RefusedObject],
+    ) -> Self {
         let mut sweep = Self::first(target);
         if !super::checkpoint::fits(checkpoint, &sweep.target) {
             return sweep;
         }
-        sweep.position = match checkpoint.phase {
-            CheckpointPhase::Sweeping => Position::Next(checkpoint.continue_token.clone()),
-            CheckpointPhase::Confirming => Position::End,
-        };
+        let generation = sweep.target.accepted().generation;
+        let token = checkpoint.continue_token.clone();
         sweep.tally = Tally::carried_over(checkpoint);
         sweep.refusals = Refusals::carried_over(checkpoint.refused, refused);
-        sweep.checkpoint = checkpoint.clone();
+        sweep.position = match checkpoint.phase {
+            CheckpointPhase::Sweeping => Position::Next(token),
+            CheckpointPhase::Confirming if is_sealed && checkpoint.crd_generation == generation => {
+                sweep.pass = Pass::Confirm(generation);
+                Position::Next(token)
+            }
+            CheckpointPhase::Confirming => Position::End,
+        };
+        // Made anew: restow's seal goes on no word of anybody else's.
+        sweep.save_checkpoint();
         sweep
     }
 
@@ -133,7 +147,7 @@ impl Sweep {
     /// Whether this is the confirm.
     #[must_use]
     pub fn is_confirm(&self) -> bool {
-        self.pass == Pass::Confirm
+        matches!(self.pass, Pass::Confirm(_))
     }
 
     /// Counts of objects.
@@ -242,23 +256,16 @@ impl Sweep {
             _ if open => Conclusion::Open(self),
             _ if self.refusals.total() > 0 => Conclusion::Refused(self),
             Pass::First => Conclusion::Unconfirmed(self),
-            Pass::Confirm => Conclusion::Complete(CompleteSweep { sweep: self }),
+            Pass::Confirm(_) => Conclusion::Complete(CompleteSweep { sweep: self }),
         }
     }
 
     /// The confirm that follows, with the CRD at `generation`.
     #[must_use]
     pub fn into_confirm(mut self, generation: i64) -> Self {
-        self.rewind(Pass::Confirm);
+        self.rewind(Pass::Confirm(generation));
         self.tally.confirm_starts();
-        self.checkpoint = super::checkpoint::at(
-            &self.target,
-            CheckpointPhase::Confirming,
-            generation,
-            None,
-            &self.tally,
-            0,
-        );
+        self.save_checkpoint();
         self
     }
 
@@ -288,21 +295,29 @@ impl Sweep {
         self.tally.starts_over(self.is_confirm(), self.successes == 0);
     }
 
-    /// All pages up to here are listed: a restart may go on here. Objects may be left open behind the place, as the confirm
-    /// visits whatever this process doesn't remember.
+    /// All pages up to here are listed: a restart may go on here.
+    ///
+    /// In the first sweep objects may be left open behind the place, as the confirm visits whatever this process doesn't
+    /// remember. In the confirm none may be.
     fn save_checkpoint(&mut self) {
-        match (&self.position, self.pass) {
-            (Position::Next(token), Pass::First) => {
-                self.checkpoint = super::checkpoint::at(
-                    &self.target,
-                    CheckpointPhase::Sweeping,
-                    self.target.accepted().generation,
-                    token.clone(),
-                    &self.tally,
-                    self.refusals.total(),
-                );
+        let (phase, generation, token) = match (self.pass, &self.position) {
+            (Pass::First, Position::Next(token)) => {
+                (CheckpointPhase::Sweeping, self.target.accepted().generation, token.clone())
             }
-            (Position::End, _) | (_, Pass::Confirm) => {}
+            // The first sweep has come to its end: a confirm from its first page is next.
+            (Pass::First, Position::End) => {
+                (CheckpointPhase::Confirming, self.target.accepted().generation, None)
+            }
+            (Pass::Confirm(generation), Position::Next(token)) => {
+                (CheckpointPhase::Confirming, generation, token.clone())
+            }
+            (Pass::Confirm(_), Position::End) => return,
+        };
+        let refused = self.refusals.total();
+        let is_clean = self.postponed.is_empty() && self.in_flight == 0 && refused == 0;
+        if self.pass == Pass::First || is_clean {
+            self.checkpoint =
+                super::checkpoint::at(&self.target, phase, generation, token, &self.tally, refused);
         }
     }
 }

@@ -6,7 +6,7 @@ use testbed::objects::Batch;
 use testbed::process::{Exit, Signal};
 use tokio::time::{Instant, sleep};
 
-use crate::scene::{PATIENCE, Scene, counts};
+use crate::scene::{PATIENCE, Scene, counts, eventually, reason_of};
 use crate::trims::Trims;
 
 /// Objects, kills, and objects of a page.
@@ -58,4 +58,29 @@ async fn never_back_below(scene: &Scene, visited: u64) {
         assert!(Instant::now() < deadline, "waited in vain for the sweep's end: {status:#?}");
         sleep(std::time::Duration::from_millis(100)).await;
     }
+}
+
+#[tokio::test]
+async fn b57_a_run_ends_although_no_process_lives_as_long_as_a_sweep_takes() {
+    let scene = Scene::widgets("b57-short-lives").await;
+    scene.stored_old(&Batch::plain(200)).await;
+    scene.migrate(json!({ "pace": { "writesPerSecond": 20 }, "pageSize": 20 })).await;
+    // Each sweep takes 10 s. Each process is killed once it has made another 60 visits.
+    let mut lives = 0;
+    while reason_of(&scene.status_of(scene.migration()).await) != Some(Reason::Migrated) {
+        lives += 1;
+        assert!(lives < 20, "the run is no nearer to its end after {lives} lives");
+        let controller = scene.controller(&[]).await;
+        let enough = scene.visits() + 60;
+        eventually("60 more visits", async || {
+            let is_over = reason_of(&scene.status_of(scene.migration()).await) == Some(Reason::Migrated);
+            (is_over || scene.visits() >= enough).then_some(())
+        })
+        .await;
+        controller.signal(Signal::Kill);
+        assert_eq!(controller.wait_exit(PATIENCE).await.expect("it dies"), Exit::Signal(9));
+    }
+    assert!(lives > 3, "{lives} lives were enough");
+    assert_eq!(scene.stored().await, counts([("v1", 200)]));
+    assert!(scene.values().await.iter().all(|stored| stored.writes == 2));
 }

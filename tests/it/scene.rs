@@ -100,8 +100,12 @@ impl Scene {
 
     fn controller_with(&self, kubeconfig: &Path, args: &[&str]) -> Restow {
         let selector = format!("{SCENE_LABEL}={}", self.name);
-        let own =
-            [["--watch-label-selector", &selector], ["--admin-address", "127.0.0.1:0"], ["--settle", "1s"]];
+        let own = [
+            ["--watch-label-selector", &selector],
+            ["--admin-address", "127.0.0.1:0"],
+            ["--settle", "1s"],
+            ["--namespace", access::NAMESPACE],
+        ];
         let own = own.iter().filter(|[flag, _]| !args.contains(flag)).flatten();
         let command = RestowCommand::with_kubeconfig(BINARY, self.plane, kubeconfig).args(["controller"]);
         command.args(own.chain(args).copied()).start().expect("start the controller")

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Pause, Run, State};
 use crate::api::{Reason, StoredVersions};
 use crate::plan::{
-    ApiServers, CompleteSweep, CrdRecord, Failure, Finding, Listing, Moment, Observation, Surroundings,
+    ApiServers, CompleteSweep, CrdRecord, Failure, Finding, Listing, Moment, Observation, Seal, Surroundings,
     Sweep, Trim, TrimVerdict, Verdict, checkpoint, judge, judge_trim, report, sentence,
 };
 
@@ -17,8 +17,17 @@ const INSPECT_AGAIN: Duration = Duration::from_secs(5);
 
 impl Run {
     /// The CRD was read live, and what stands around it was asked for.
-    pub fn reviewed(&mut self, seen: &Observation<'_>, around: &Surroundings, now: Moment) {
+    ///
+    /// `seal` is that of the StorageMigration, if it has one.
+    pub fn reviewed(
+        &mut self,
+        seen: &Observation<'_>,
+        around: &Surroundings,
+        seal: Option<Seal>,
+        now: Moment,
+    ) {
         self.health.succeeded();
+        self.seal = seal;
         let crd = seen.crd.map(CrdRecord::crd);
         let target = match judge(seen.spec, crd, around) {
             Verdict::Accepted(target) => *target,
@@ -34,7 +43,10 @@ impl Run {
         let fits = checkpoint.filter(|c| checkpoint::fits(c, &target));
         let resumed = fits.is_some();
         let sweep = match fits {
-            Some(checkpoint) => Sweep::resume(target, &checkpoint, &self.status.refusals),
+            Some(checkpoint) => {
+                let is_sealed = self.seal.as_ref().is_some_and(|seal| seal.is_on(&checkpoint));
+                Sweep::resume(target, &checkpoint, is_sealed, &self.status.refusals)
+            }
             None => Sweep::first(target),
         };
         self.status = report::started(&self.status, resumed, now.wall);

@@ -1,5 +1,6 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on fails")]
 
+mod checkpoints;
 mod model;
 
 use std::time::Duration;
@@ -7,8 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{Conclusion, Sweep};
-use crate::api::{Checkpoint, CheckpointPhase, RefusedObject};
-use crate::plan::sample::{crd, failure, object, page, target};
+use crate::plan::sample::{failure, object, page, target};
 use crate::plan::{CompleteSweep, Object, Outcome, Page};
 use model::World;
 
@@ -260,7 +260,7 @@ fn a_run_taken_up_at_a_page_that_always_fails_ends_refused() {
     before.list(page(&["a"], Some("after-a")));
     drive(&mut before, 10, stored);
     before.list(page(&["bad"], None));
-    let mut sweep = Sweep::resume(target().unwrap(), before.checkpoint(), &[]);
+    let mut sweep = Sweep::resume(target().unwrap(), before.checkpoint(), true, &[]);
     assert_eq!(sweep.wanted_page(), Some(Some("after-a")));
     sweep.list(page(&["bad"], None));
     drive(&mut sweep, 1, failing(&["bad"]));
@@ -329,76 +329,4 @@ fn no_page_is_listed_while_a_thousand_objects_are_postponed() {
     assert_eq!(sweep.wanted_page().is_some(), sweep.pending.is_empty());
     sweep.record(visit, Outcome::Deferred(failure(503, "down")), Duration::ZERO);
     assert_eq!((sweep.wanted_page(), sweep.postponed.len()), (None, 1000));
-}
-
-fn checkpoint(phase: CheckpointPhase) -> Checkpoint {
-    Checkpoint {
-        crd_uid: "crd-1".to_owned(),
-        storage_version: "v1".to_owned(),
-        crd_generation: 7,
-        conversion: crd().conversion,
-        phase,
-        continue_token: Some("there".to_owned()),
-        rewritten: 5,
-        unchanged: 4,
-        gone: 3,
-        refused: 2,
-    }
-}
-
-#[test]
-fn a_checkpoint_is_taken_up_only_where_it_fits() {
-    let good = checkpoint(CheckpointPhase::Sweeping);
-    let table = [
-        ("it fits", good.clone(), Some(Some("there")), 14),
-        ("another CRD", Checkpoint { crd_uid: "crd-2".to_owned(), ..good.clone() }, Some(None), 0),
-        ("another version", Checkpoint { storage_version: "v2".to_owned(), ..good.clone() }, Some(None), 0),
-        ("another conversion", Checkpoint { conversion: "{}".to_owned(), ..good.clone() }, Some(None), 0),
-        ("another generation", Checkpoint { crd_generation: 3, ..good }, Some(Some("there")), 14),
-    ];
-    for (case, checkpoint, page, visited) in table {
-        let sweep = Sweep::resume(target().unwrap(), &checkpoint, &[]);
-        assert_eq!(sweep.wanted_page(), page, "{case}");
-        assert_eq!(sweep.tally().visited(), visited, "{case}");
-        assert!(!sweep.is_confirm(), "{case}");
-    }
-}
-
-#[test]
-fn a_confirm_starts_over_after_a_restart_and_visits_everything() {
-    let forged = Checkpoint { refused: 0, ..checkpoint(CheckpointPhase::Confirming) };
-    let sweep = Sweep::resume(target().unwrap(), &forged, &[]);
-    assert_eq!(sweep.wanted_page(), None);
-    let mut confirm = unconfirmed(sweep).into_confirm(7);
-    assert_eq!(confirm.wanted_page(), Some(None));
-    confirm.list(listed_at(&["a", "b"], "2"));
-    assert_eq!(drive(&mut confirm, 10, stored), 2);
-}
-
-#[test]
-fn refusals_from_before_a_restart_still_count_and_those_behind_the_place_are_found_again() {
-    let listed: Vec<RefusedObject> = ["a", "b", "c"]
-        .map(|name| RefusedObject { name: name.to_owned(), ..RefusedObject::default() })
-        .into();
-    let sweep = Sweep::resume(target().unwrap(), &checkpoint(CheckpointPhase::Sweeping), &listed);
-    assert_eq!((sweep.refusals().total(), sweep.refusals().listed().len()), (2, 2));
-    let mut sweep = sweep;
-    sweep.list(page(&[], None));
-    assert!(matches!(sweep.conclude(), Conclusion::Refused(_)));
-}
-
-#[test]
-fn the_checkpoint_follows_the_pages_and_a_retry_starts_it_over() {
-    let mut sweep = Sweep::first(target().unwrap());
-    sweep.list(page(&["a"], Some("after-a")));
-    assert_eq!(sweep.checkpoint().continue_token, None);
-    drive(&mut sweep, 10, stored);
-    sweep.list(page(&["b"], None));
-    assert_eq!(sweep.checkpoint().continue_token.as_deref(), Some("after-a"));
-    assert_eq!(sweep.checkpoint().rewritten, 1);
-    drive(&mut sweep, 10, stored);
-    let confirm = unconfirmed(sweep).into_confirm(7);
-    assert_eq!(confirm.checkpoint().phase, CheckpointPhase::Confirming);
-    assert_eq!(confirm.checkpoint().rewritten, 2);
-    assert_eq!(confirm.into_retry().checkpoint(), Sweep::first(target().unwrap()).checkpoint());
 }

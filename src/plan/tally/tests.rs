@@ -25,6 +25,7 @@ fn carried(count: u64) -> Tally {
         unchanged: count,
         gone: count,
         refused: count,
+        seal: None,
     })
 }
 

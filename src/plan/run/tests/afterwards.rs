@@ -1,8 +1,8 @@
 //! What becomes of a run that has ended, or whose process has.
 
 use crate::api::Mode;
-use crate::plan::sample::{crd, failure, moved};
-use crate::plan::{Crd, Outcome, PageRequest, Step};
+use crate::plan::sample::{at, crd, failure, moved, quiet};
+use crate::plan::{Crd, Outcome, PageRequest, Seal, Step};
 
 use super::stage::Stage;
 use super::{confirming, done, sweeping, whole_run};
@@ -88,6 +88,43 @@ fn a_confirm_starts_over_after_a_restart_and_visits_everything() {
 }
 
 #[test]
+fn a_confirm_that_carries_the_seal_goes_on_in_its_middle() {
+    let sealed = |key: u8| Stage { seal: Some(Seal::new(&[key; 64], "migration-1")), ..Stage::new() };
+    let mut stage = sealed(1);
+    stage.go_until("list after");
+    stage.act(&Step::List(PageRequest { continue_token: Some("b".to_owned()), limit: 2 }));
+    assert_eq!(stage.go_until("list after"), "visit, inspect, list, list after b");
+    stage.act(&Step::List(PageRequest { continue_token: Some("b".to_owned()), limit: 2 }));
+    stage.decide();
+    assert_eq!(stage.restarted().go(), "review, inspect, list after b, visit, trim, Migrated");
+
+    let mut other_key = Stage { seal: sealed(2).seal, ..stage.restarted() };
+    assert_eq!(other_key.go(), "review, inspect, inspect, list, visit, list after b, visit, trim, Migrated");
+    let mut moved_meanwhile = stage.restarted();
+    moved_meanwhile.crd = Some(quiet(Crd { generation: 8, ..crd() }));
+    assert_eq!(
+        moved_meanwhile.go(),
+        "review, inspect, inspect, list, visit, list after b, visit, trim, Migrated"
+    );
+}
+
+#[test]
+fn a_forged_checkpoint_is_not_sealed_by_being_taken_up() {
+    let mut stage = Stage { seal: Some(Seal::new(&[1; 64], "migration-1")), ..confirming() };
+    let mut forged = stage.status().clone();
+    if let Some(checkpoint) = &mut forged.checkpoint {
+        checkpoint.continue_token = Some("c".to_owned());
+    }
+    let mut taken_up = Stage { seal: stage.seal.take(), ..Stage::from(forged) };
+    assert_eq!(taken_up.go_until("inspect"), "review, inspect");
+    // What restow made of it is a confirm from its first page.
+    assert_eq!(
+        taken_up.restarted().go(),
+        "review, inspect, list, visit, list after b, visit, trim, Migrated"
+    );
+}
+
+#[test]
 fn after_a_restart_refused_objects_are_found_again_and_nothing_is_trimmed() {
     let mut stage = Stage::new();
     stage.answer = |object| (object.name == "a").then(|| Outcome::Refused(failure(422, "invalid")));
@@ -102,4 +139,31 @@ fn after_a_restart_refused_objects_are_found_again_and_nothing_is_trimmed() {
     };
     refused(&mut stage);
     refused(&mut Stage { answer: stage.answer, ..stage.restarted() });
+}
+
+#[test]
+fn a_run_is_given_up_at_its_deadline_and_taken_up_by_a_new_generation() {
+    let mut stage = sweeping();
+    stage.edit(|spec| spec.active_deadline_seconds = Some(100));
+    assert_eq!(stage.at(100), "list after b");
+    assert_eq!(stage.at(101), "DeadlineExceeded");
+    assert_eq!(stage.restarted().at(0), "DeadlineExceeded");
+    stage.edit(|spec| spec.active_deadline_seconds = Some(200));
+    assert!(stage.at(102).starts_with("review"));
+    stage.go();
+    assert_eq!(stage.status().start_time.as_ref().map(|t| t.0), Some(at(102).wall), "it has its time anew");
+}
+
+#[test]
+fn a_run_suspended_after_its_deadline_has_its_time_anew() {
+    let mut stage = sweeping();
+    stage.edit(|spec| spec.active_deadline_seconds = Some(100));
+    assert_eq!(stage.at(101), "DeadlineExceeded");
+    stage.edit(|spec| spec.suspend = true);
+    assert_eq!(stage.at(102), "Suspended");
+    stage.edit(|spec| spec.suspend = false);
+    stage.secs = 200;
+    stage.go_until("list");
+    assert_eq!(stage.at(299), "list");
+    assert_eq!(stage.at(301), "DeadlineExceeded");
 }

@@ -9,7 +9,7 @@ use crate::api::{StorageMigrationSpec, StorageMigrationStatus};
 use crate::plan::sample::{at, crd, failure, object, quiet, server, servers, spec};
 use crate::plan::{
     ApiServers, Crd, CrdRecord, Failure, Limits, Listing, Object, Observation, Outcome, Page, PageRequest,
-    Step, Surroundings,
+    Seal, Step, Surroundings,
 };
 
 /// The settle time of the scripts, in seconds.
@@ -29,6 +29,7 @@ pub(super) struct Stage {
     pub(super) answer: fn(&Object) -> Option<Outcome>,
     /// The server doesn't answer whatever concerns the target as a whole.
     pub(super) down: bool,
+    pub(super) seal: Option<Seal>,
 }
 
 impl Stage {
@@ -50,14 +51,16 @@ impl Stage {
             objects: ["a", "b", "c"].map(|name| (name.to_owned(), 1)).into(),
             answer: |_| None,
             down: false,
+            seal: None,
         }
     }
 
     /// The same stage after the process died and was started again.
     pub(super) fn restarted(&self) -> Self {
-        let Self { objects, spec, .. } = self;
+        let Self { objects, spec, seal, .. } = self;
         Self {
             objects: objects.clone(),
+            seal: seal.clone(),
             spec: spec.clone(),
             generation: self.generation,
             crd: self.crd.as_ref().map(|record| quiet(record.crd().clone())),
@@ -111,14 +114,14 @@ impl Stage {
         said.join(", ")
     }
 
-    fn decide(&mut self) -> Step {
+    pub(super) fn decide(&mut self) -> Step {
         let now = at(self.secs);
         let (run, seen) = self.split();
         let step = run.decide(&seen, now);
         let finding = match &step {
             Step::Hold(finding, _) => finding.clone(),
             Step::Review | Step::List(_) | Step::Visit | Step::Inspect | Step::Trim | Step::Expire => {
-                run.phase()
+                run.phase(now)
             }
         };
         if !matches!(step, Step::Review) {
@@ -133,17 +136,17 @@ impl Stage {
             Step::List(request) => Some(self.page(request)),
             Step::Hold(..) | Step::Review | Step::Visit | Step::Inspect | Step::Trim | Step::Expire => None,
         };
-        let (around, down) = (self.around.clone(), self.down);
+        let (around, down, seal) = (self.around.clone(), self.down, self.seal.clone());
         let servers = self.servers.clone().unwrap_or_else(|| self.awake());
         let (run, seen) = self.split();
         match step {
             Step::Hold(..) | Step::Expire => {}
             Step::Review | Step::Inspect | Step::Trim if down => {
                 run.request_failed(&failure(503, "down"), &seen, now);
-                let finding = run.phase();
+                let finding = run.phase(now);
                 run.report(&seen, &finding, now);
             }
-            Step::Review => run.reviewed(&seen, &around, now),
+            Step::Review => run.reviewed(&seen, &around, seal, now),
             Step::List(_) => {
                 let listing = if down {
                     Listing::Deferred(failure(503, "down"))

@@ -113,7 +113,7 @@ impl World {
         if let Some(target) = target_of(&self.live).filter(|_| !self.is_away()) {
             self.flights.clear();
             self.target = target.clone();
-            self.sweep = Some(Sweep::resume(target, &checkpoint, &refused));
+            self.sweep = Some(Sweep::resume(target, &checkpoint, true, &refused));
         }
     }
 
