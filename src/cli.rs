@@ -7,6 +7,7 @@ mod logging;
 mod migrate;
 mod pace;
 mod progress;
+mod session;
 mod signals;
 mod summary;
 

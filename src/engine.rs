@@ -11,9 +11,9 @@ mod visits;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::api::{Pace, StorageMigrationSpec, StorageMigrationStatus, TargetResource};
 use tokio::sync::OnceCell;
 
+use crate::api::{Pace, StorageMigrationSpec, StorageMigrationStatus, TargetResource};
 use crate::cluster::{Cluster, Pacer, Rate, SealKey, Trimmed};
 use crate::plan::{Crd, Failure, Finding, Moment, Observation, PageRequest, Run, Seal, Step, Surroundings};
 

@@ -3,10 +3,8 @@
 use std::net::SocketAddr;
 
 use super::Exit;
-use super::logging::LogArgs;
 use super::pace::PaceArgs;
-use super::signals;
-use crate::cluster::Cluster;
+use super::session::SessionArgs;
 use crate::controller::{self, Settings};
 
 #[derive(Clone, Debug, clap::Args)]
@@ -27,22 +25,19 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME", env = "RESTOW_NAMESPACE")]
     namespace: Option<String>,
 
-    /// The context of the kubeconfig to use
-    #[arg(long, value_name = "NAME", env = "RESTOW_CONTEXT")]
-    context: Option<String>,
-
     /// What this process is called in events
     #[arg(long, value_name = "NAME", env = "POD_NAME", hide = true)]
     pod_name: Option<String>,
 
     #[command(flatten)]
-    log: LogArgs,
+    session: SessionArgs,
 }
 
 pub(super) async fn run(args: Args) -> Exit {
-    if let Err(error) = args.log.start() {
-        return Exit::fail(&error);
-    }
+    let (cluster, stop) = match args.session.begin().await {
+        Ok(begun) => begun,
+        Err(exit) => return exit,
+    };
     let settings = Settings {
         limits: args.pace.limits(),
         settle: args.pace.settle(),
@@ -50,14 +45,6 @@ pub(super) async fn run(args: Args) -> Exit {
         label_selector: args.watch_label_selector,
         namespace: args.namespace,
         instance: args.pod_name,
-    };
-    let cluster = match Cluster::connect(args.context.as_deref()).await {
-        Ok(cluster) => cluster,
-        Err(error) => return Exit::fail(&error),
-    };
-    let stop = match signals::stop() {
-        Ok(stop) => stop,
-        Err(error) => return Exit::fail(&error),
     };
     match controller::run(cluster, settings, stop).await {
         Ok(()) => Exit::Done,

@@ -10,15 +10,14 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::Exit;
-use super::logging::LogArgs;
 use super::pace::{PaceArgs, duration};
 use super::progress::Progress;
-use super::signals;
+use super::session::SessionArgs;
 use super::summary::{self, Ended};
 use crate::api::{
     Mode, Reason, State, StorageMigrationSpec, StorageMigrationStatus, StoredVersions, TargetResource,
 };
-use crate::cluster::{Cluster, Pacer};
+use crate::cluster::Pacer;
 use crate::engine::{Engine, Migration, Next, Order};
 use crate::plan::Finding;
 
@@ -48,15 +47,11 @@ pub(super) struct Args {
     #[arg(short, long, value_name = "FORM", default_value = "text")]
     output: Output,
 
-    /// The context of the kubeconfig to use
-    #[arg(long, value_name = "NAME", env = "RESTOW_CONTEXT")]
-    context: Option<String>,
-
     #[command(flatten)]
     pace: PaceArgs,
 
     #[command(flatten)]
-    log: LogArgs,
+    session: SessionArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -108,19 +103,11 @@ impl GivenUp {
 }
 
 pub(super) async fn run(args: Args) -> Exit {
+    let (cluster, stop) = match args.session.begin().await {
+        Ok(begun) => begun,
+        Err(exit) => return exit,
+    };
     let progress = Progress::new();
-    // On a terminal the bars tell what is going on.
-    if let Err(error) = args.log.start() {
-        return Exit::fail(&error);
-    }
-    let cluster = match Cluster::connect(args.context.as_deref()).await {
-        Ok(cluster) => cluster,
-        Err(error) => return Exit::fail(&error),
-    };
-    let stop = match signals::stop() {
-        Ok(stop) => stop,
-        Err(error) => return Exit::fail(&error),
-    };
     let engine = Arc::new(Engine::new(cluster, Pacer::new(args.pace.limits()), args.pace.settle(), None));
     let given_up = GivenUp { stop, timeout: args.timeout };
     let runs =

@@ -144,9 +144,10 @@ async fn b27_objects_that_change_all_the_time_need_no_second_attempt() {
     let progress = status.progress.expect("progress");
     assert_eq!((progress.total, progress.visited, progress.refused), (20, 20, 0));
     assert!(hot.written() > 100, "{hot:?}");
-    // Once in the sweep and once in the confirm; a few more where five attempts of the server itself met a writer.
+    // Once in the sweep, and once more in the confirm if somebody wrote it meanwhile, as nearly always; a few more where five
+    // attempts of the server itself met a writer.
     let visits = scene.visits();
-    assert!((40..=50).contains(&visits), "{visits} visits");
+    assert!((30..=50).contains(&visits), "{visits} visits");
     assert_eq!(scene.stored().await, counts([("v1", 20)]));
     assert_eq!(scene.stored_versions().await, ["v1"]);
 }

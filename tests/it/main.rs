@@ -28,5 +28,6 @@ mod second_run;
 mod spec_rules;
 mod suspend;
 mod trims;
+mod unreadable;
 mod watches;
 mod webhook;
