@@ -9,6 +9,7 @@ mod connect;
 mod crds;
 mod events;
 mod leases;
+mod losses;
 mod migrations;
 mod migrators;
 mod objects;

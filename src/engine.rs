@@ -200,7 +200,12 @@ impl Engine {
             Some(record) => self.cluster.other_migrator(&order.spec.resource, record.crd()).await?,
             None => None,
         };
-        Ok(Surroundings { missing_rights, other_migrator })
+        let lossy_versions = if order.spec.accept_field_loss {
+            Vec::new()
+        } else {
+            self.cluster.lossy_versions(&order.spec.resource.crd_name()).await?
+        };
+        Ok(Surroundings { missing_rights, other_migrator, lossy_versions })
     }
 
     /// The seal of a StorageMigration. Without the right to a key there is none, and a confirm starts over after a restart.

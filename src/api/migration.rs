@@ -97,6 +97,13 @@ pub struct StorageMigrationSpec {
     #[serde(default)]
     pub stored_versions: StoredVersions,
 
+    /// Accepts that fields are lost for good. With conversion `None` the API server changes `apiVersion` alone and drops each
+    /// field that the storage version's schema doesn't have. restow doesn't write an object that would lose something,
+    /// names the fields in `refusals`, and leaves `storedVersions` as it is; with true it writes them all the same. There
+    /// is no way back.
+    #[serde(default)]
+    pub accept_field_loss: bool,
+
     /// A pace slower than the controller's own limits. It may be changed while the migration runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
@@ -193,6 +200,7 @@ impl StorageMigrationSpec {
             mode: Mode::default(),
             suspend: false,
             stored_versions: StoredVersions::default(),
+            accept_field_loss: false,
             pace: None,
             page_size: None,
             active_deadline_seconds: None,

@@ -39,6 +39,10 @@ pub(super) struct Args {
     #[arg(long)]
     keep_stored_versions: bool,
 
+    /// Write objects although fields are lost for good that the storage version's schema doesn't have
+    #[arg(long)]
+    accept_field_loss: bool,
+
     /// Give up after so long, for example 30m; by default never
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     timeout: Option<Duration>,
@@ -131,6 +135,7 @@ impl Args {
             } else {
                 StoredVersions::Trim
             },
+            accept_field_loss: self.accept_field_loss,
             ..StorageMigrationSpec::for_resource(resource.clone())
         }
     }

@@ -75,11 +75,23 @@ impl Cluster {
     /// Sends the no-op write to one object, and looks at it once more where the answer doesn't say what was not found.
     ///
     /// # Guarantees
-    /// It never creates an object and never changes one: the patch is empty and carries no resourceVersion.
+    /// It never creates an object and never changes one: the patch is empty and carries no resourceVersion. Where the
+    /// versions' schemas differ, it sends no patch that would drop a field, unless the spec accepts that.
     ///
     /// # Access
     /// `patch` and `get` on the resource.
     pub async fn visit(&self, target: &Target, object: &Object) -> Outcome {
+        match self.loss(target, object).await {
+            Ok(None) => {}
+            Ok(Some(refusal)) => return Outcome::Refused(refusal),
+            Err(failure) => {
+                // It could not be looked at: what that means is the same as for a visit.
+                return match read_visit(target, object, Err(failure)) {
+                    Reading::Plain(outcome) => outcome,
+                    Reading::LookAgain(first) => read_second_look(target, object, first.clone(), Err(first)),
+                };
+            }
+        }
         let path = Request::new(url_path(target, target.version(), object.namespace.as_deref()));
         let params = PatchParams {
             field_manager: Some("restow".to_owned()),
@@ -125,7 +137,7 @@ impl From<PartialObject> for Object {
 }
 
 /// The endpoint of a version. Objects are written at that of the storage version alone.
-fn url_path(target: &Target, version: &str, namespace: Option<&str>) -> String {
+pub(super) fn url_path(target: &Target, version: &str, namespace: Option<&str>) -> String {
     let resource = target.resource();
     let scope = namespace.map(|n| format!("namespaces/{n}/")).unwrap_or_default();
     format!("/apis/{}/{}/{scope}{}", resource.group, version, resource.resource)

@@ -210,8 +210,10 @@ impl Run {
             State::Trimming(complete) => complete.target(),
         };
         let drift = seen.crd.map_or(Drift::Moved, |record| target.drift(record));
-        let unwanted = judge_crd(seen.spec, seen.crd.map(CrdRecord::crd))
-            .is_some_and(|finding| finding.reason != Reason::NothingToMigrate);
+        let accepts_otherwise = target.accepts_field_loss() != seen.spec.accept_field_loss;
+        let unwanted = accepts_otherwise
+            || judge_crd(seen.spec, seen.crd.map(CrdRecord::crd))
+                .is_some_and(|finding| finding.reason != Reason::NothingToMigrate);
         if drift == Drift::Conversion && self.status.observed_generation == Some(seen.generation) {
             return Some(Step::Hold(sentence::conversion_changed(seen.spec), None));
         }

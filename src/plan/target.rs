@@ -13,6 +13,8 @@ pub struct Target {
     resource: TargetResource,
     version: String,
     accepted: Crd,
+    accepts_field_loss: bool,
+    compared_versions: Vec<String>,
 }
 
 /// What stands around a CRD and decides with it.
@@ -22,6 +24,8 @@ pub struct Surroundings {
     pub missing_rights: Vec<String>,
     /// Another migrator that is at work on the same resource.
     pub other_migrator: Option<String>,
+    /// The versions in which objects may have fields that the storage version drops.
+    pub lossy_versions: Vec<String>,
 }
 
 /// What is to be done with a CRD.
@@ -63,6 +67,18 @@ impl Target {
     /// The other versions that are served, in the order of the CRD.
     pub fn other_versions(&self) -> impl Iterator<Item = &str> {
         self.accepted.versions.iter().filter(|v| v.served && v.name != self.version).map(|v| v.name.as_str())
+    }
+
+    /// The versions that an object is compared in before it is written, so that no field is lost.
+    #[must_use]
+    pub fn compared_versions(&self) -> &[String] {
+        &self.compared_versions
+    }
+
+    /// Whether the spec, as it was when the CRD was accepted, accepts that fields are lost.
+    #[must_use]
+    pub fn accepts_field_loss(&self) -> bool {
+        self.accepts_field_loss
     }
 
     /// The CRD as it was accepted.
@@ -146,7 +162,7 @@ pub fn judge(spec: &StorageMigrationSpec, crd: Option<&Crd>, around: &Surroundin
     if let Some(finding) = judge_crd(spec, crd) {
         return Verdict::Declined(finding);
     }
-    let Surroundings { missing_rights, other_migrator } = around;
+    let Surroundings { missing_rights, other_migrator, lossy_versions } = around;
     if let Some(other) = other_migrator {
         let message = format!("{other} is at work on {}: restow waits until it is done", spec.resource);
         return Verdict::Declined(Finding::new(Reason::AnotherMigrator, message));
@@ -163,6 +179,8 @@ pub fn judge(spec: &StorageMigrationSpec, crd: Option<&Crd>, around: &Surroundin
             resource: spec.resource.clone(),
             version,
             accepted: crd.clone(),
+            accepts_field_loss: spec.accept_field_loss,
+            compared_versions: if spec.accept_field_loss { Vec::new() } else { lossy_versions.clone() },
         })),
         None => Verdict::Declined(Finding::new(
             Reason::Waiting,

@@ -10,6 +10,7 @@ mod delete;
 mod docs;
 mod drain;
 mod faults;
+mod field_loss;
 mod field_paging;
 mod field_start;
 mod field_stored_versions;

@@ -109,6 +109,7 @@ fn where_no_lease_can_be_read_settling_alone_counts() {
 }
 
 #[test]
+#[expect(clippy::large_stack_arrays, reason = "a table of stages, each a whole run")]
 fn it_does_not_begin_where() {
     let denied =
         || Surroundings { missing_rights: vec!["list widgets".to_owned()], ..Surroundings::default() };

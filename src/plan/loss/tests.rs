@@ -1,0 +1,89 @@
+use serde_json::{Value, json};
+
+use super::{VersionSchema, lossy_versions, lost_fields, may_drop};
+
+fn object(properties: &Value) -> Value {
+    json!({ "type": "object", "properties": properties })
+}
+
+#[test]
+fn a_schema_may_drop_what_another_allows() {
+    let text = json!({ "type": "string" });
+    let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let map = |of: &Value| json!({ "type": "object", "additionalProperties": of });
+    let list = |of: &Value| json!({ "type": "array", "items": of });
+    let a = object(&json!({ "a": text }));
+    let ab = object(&json!({ "a": text, "b": text }));
+    let table = [
+        ("the same", ab.clone(), ab.clone(), false),
+        ("one field more", a.clone(), ab.clone(), false),
+        ("one field less", ab.clone(), a.clone(), true),
+        ("a field renamed", a.clone(), object(&json!({ "c": text })), true),
+        ("other words for the same", json!({ "description": "x", "type": "string" }), text.clone(), false),
+        ("less, deep down", object(&json!({ "s": ab })), object(&json!({ "s": a })), true),
+        ("less, where the new one keeps what it doesn't know", ab.clone(), open.clone(), false),
+        ("anything, to something known", open.clone(), ab.clone(), true),
+        ("a map, to fields", map(&text), ab.clone(), true),
+        ("fields, to a map of anything", ab.clone(), map(&json!(true)), false),
+        ("fields, to a map", object(&json!({ "x": ab })), map(&a), true),
+        ("a map of more, to a map of less", map(&ab), map(&a), true),
+        ("a list of more, to a list of less", list(&ab), list(&a), true),
+        ("a list, to a list", list(&a), list(&ab), false),
+    ];
+    for (case, old, new, expected) in table {
+        assert_eq!(may_drop(&old, &new), expected, "{case}");
+    }
+}
+
+#[test]
+fn only_versions_that_may_be_stored_are_asked_for() {
+    let schema = |name: &str, field: &str| VersionSchema {
+        name: name.to_owned(),
+        schema: object(&json!({ field: { "type": "string" } })),
+    };
+    let schemas = [schema("v1", "new"), schema("v1beta1", "old"), schema("v1alpha1", "older")];
+    let stored = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
+    assert_eq!(lossy_versions(&schemas, &stored(&["v1beta1", "v1"]), "v1"), ["v1beta1"]);
+    assert_eq!(lossy_versions(&schemas, &stored(&["v1"]), "v1"), Vec::<String>::new());
+    assert_eq!(lossy_versions(&schemas, &stored(&["v1alpha1", "v1beta1"]), "v1alpha1"), ["v1beta1"]);
+}
+
+#[test]
+fn fields_that_are_missing_afterwards_are_named() {
+    let table = [
+        ("nothing", json!({ "spec": { "a": 1 } }), json!({ "spec": { "a": 1 } }), vec![]),
+        ("a default came", json!({ "spec": {} }), json!({ "spec": { "b": 2 } }), vec![]),
+        ("a value changed", json!({ "spec": { "a": 1 } }), json!({ "spec": { "a": 1.0 } }), vec![]),
+        (
+            "a field went",
+            json!({ "spec": { "a": 1, "b": 2 } }),
+            json!({ "spec": { "a": 1 } }),
+            vec!["spec.b"],
+        ),
+        ("a null went", json!({ "spec": { "a": null } }), json!({ "spec": {} }), vec![]),
+        ("all of it went", json!({ "spec": { "a": 1 } }), json!({}), vec!["spec"]),
+        (
+            "deep down in a list",
+            json!({ "spec": { "l": [{ "x": 1 }, { "x": 1, "y": 2 }] } }),
+            json!({ "spec": { "l": [{ "x": 1 }, { "x": 1 }] } }),
+            vec!["spec.l[1].y"],
+        ),
+        (
+            "what is the server's own",
+            json!({ "apiVersion": "a/v1", "kind": "A", "metadata": { "labels": {} } }),
+            json!({}),
+            vec![],
+        ),
+    ];
+    for (case, before, after, expected) in table {
+        let (paths, total) = lost_fields(&before, &after);
+        assert_eq!(
+            (paths, total),
+            (expected.iter().map(|&p| p.to_owned()).collect(), expected.len()),
+            "{case}"
+        );
+    }
+    let many: Value = (0..50).map(|n| (format!("f{n}"), json!(n))).collect::<serde_json::Map<_, _>>().into();
+    let (paths, total) = lost_fields(&json!({ "spec": many }), &json!({ "spec": {} }));
+    assert_eq!((paths.len(), total), (10, 50));
+}

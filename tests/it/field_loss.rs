@@ -1,0 +1,63 @@
+//! Fields that the storage version has no place for: nothing is dropped unless the user says so.
+
+use restow::api::Reason;
+use serde_json::{Value, json};
+use testbed::crd::Fixture;
+use testbed::objects::{self, Batch};
+
+use crate::scene::{Scene, counts};
+
+/// Widgets whose v1alpha1 alone has `preferredUseEfi`.
+fn renamed(group: &str) -> Fixture {
+    Fixture::widgets(group)
+        .with_field("v1alpha1", "preferredUseEfi", &json!({ "type": "boolean" }))
+        .with_field(
+            "v1",
+            "preferredEfi",
+            &json!({ "type": "object", "properties": { "on": { "type": "boolean" } } }),
+        )
+}
+
+/// Three of ten have the field.
+fn three_of_ten(number: usize) -> Value {
+    let spec = if number < 3 { json!({ "preferredUseEfi": true }) } else { json!({ "size": number }) };
+    json!({ "spec": spec })
+}
+
+#[tokio::test]
+async fn b23_an_object_that_would_lose_a_field_is_not_written() {
+    let scene = Scene::new("b23-loss", renamed).await;
+    let keys = scene.stored_old(&Batch::of(10, three_of_ten)).await;
+    let _controller = scene.controller(&[]).await;
+    scene.migrate(json!({})).await;
+    let status = scene.until(Reason::ObjectsRefused).await;
+    assert_eq!(scene.stored().await, counts([("v1alpha1", 3), ("v1", 7)]));
+    assert_eq!(scene.stored_versions().await, ["v1alpha1", "v1"]);
+    assert_eq!(status.progress.unwrap().refused, 3);
+    let refusal = &status.refusals[0];
+    assert_eq!(refusal.reason, "FieldLoss");
+    assert!(refusal.message.contains("spec.preferredUseEfi"), "{refusal:?}");
+    let etcd = scene.plane.etcd();
+    let stored =
+        etcd.value(&scene.kind.group, scene.kind.plural, keys[0].namespace.as_deref(), &keys[0].name).await;
+    assert_eq!(stored.unwrap()["spec"]["preferredUseEfi"], true);
+
+    // One is put right by its owner; for the others the loss is accepted.
+    let move_field = json!({ "spec": { "preferredUseEfi": null } });
+    objects::patch(&scene.client, &scene.kind, "v1alpha1", &keys[0], &move_field).await.unwrap();
+    scene.patch_spec(scene.migration(), json!({ "acceptFieldLoss": true })).await;
+    scene.until(Reason::Migrated).await;
+    assert_eq!(scene.stored().await, counts([("v1", 10)]));
+    assert_eq!(scene.stored_versions().await, ["v1"]);
+}
+
+#[tokio::test]
+async fn where_the_storage_version_holds_all_fields_no_object_is_looked_at() {
+    let more = |group: &str| Fixture::widgets(group).with_field("v1", "later", &json!({ "type": "string" }));
+    let scene = Scene::new("loss-none", more).await;
+    scene.stored_old(&Batch::plain(10)).await;
+    let _controller = scene.controller(&[]).await;
+    scene.migrate(json!({})).await;
+    scene.until(Reason::Migrated).await;
+    assert_eq!(scene.audit.count(&scene.requests().verb("get")), 0);
+}
