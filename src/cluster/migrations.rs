@@ -1,6 +1,6 @@
 //! StorageMigrations in the cluster: watching them, writing their status, deleting one whose time is over.
 
-use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions, ValidationDirective};
 use kube::core::{DeserializeGuard, Request};
 use kube::{Client, Resource};
 use serde_json::json;
@@ -40,21 +40,32 @@ impl Cluster {
         uid: &str,
         status: &StorageMigrationStatus,
     ) -> StatusWritten {
-        let body = json!({
-            "apiVersion": StorageMigration::api_version(&()),
-            "kind": StorageMigration::kind(&()),
-            "metadata": { "name": name, "uid": uid },
-            "status": status,
-        });
-        let path = Request::new(StorageMigration::url_path(&(), None));
-        // Server-side apply drops what the status no longer has. No field of it is anybody else's.
-        let params = PatchParams::apply("restow").force();
-        let request = path.patch_subresource("status", name, &params, &Patch::Apply(body));
-        match self.call::<serde::de::IgnoredAny>(request).await {
-            Ok(_) => StatusWritten::Done,
-            Err(failure) if matches!(failure.code, Some(404 | 409)) => StatusWritten::Gone,
+        // A JSON patch, since its test of the uid is made together with the write: server-side apply and merge patches take
+        // the uid of another object for nothing. What the server's CRD doesn't know of the status is pruned.
+        let patch = json!([
+            { "op": "test", "path": "/metadata/uid", "value": uid },
+            { "op": "add", "path": "/status", "value": status },
+        ]);
+        let written = match serde_json::from_value(patch) {
+            Ok(patch) => self.patch_status(name, &Patch::Json::<()>(patch)).await,
+            Err(error) => Err(Failure { message: format!("write a status: {error}"), ..Failure::default() }),
+        };
+        match written {
+            Ok(()) => StatusWritten::Done,
+            Err(failure) if failure.code == Some(404) || is_failed_test(&failure) => StatusWritten::Gone,
             Err(failure) => StatusWritten::Failed(failure),
         }
+    }
+
+    async fn patch_status(&self, name: &str, patch: &Patch<()>) -> Result<(), Failure> {
+        let params = PatchParams {
+            field_manager: Some("restow".to_owned()),
+            field_validation: Some(ValidationDirective::Ignore),
+            ..PatchParams::default()
+        };
+        let collection = Request::new(StorageMigration::url_path(&(), None));
+        let request = collection.patch_subresource("status", name, &params, patch);
+        self.call::<serde::de::IgnoredAny>(request).await.map(|_| ())
     }
 
     /// Deletes the StorageMigration with this uid.
@@ -80,4 +91,9 @@ impl Cluster {
     pub(super) fn client(&self) -> Client {
         self.client.clone()
     }
+}
+
+/// Whether a test in a JSON patch failed: such an answer speaks of nothing, one of an invalid status of its fields.
+fn is_failed_test(failure: &Failure) -> bool {
+    failure.code == Some(422) && failure.details.as_ref().is_none_or(|details| details.name.is_empty())
 }

@@ -27,6 +27,7 @@ mod rivals;
 mod scene;
 mod second_run;
 mod spec_rules;
+mod status_writes;
 mod suspend;
 mod trims;
 mod unreadable;
