@@ -10,12 +10,12 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::api::{Reason, StorageMigrationStatus};
+use crate::api::{Mode, Reason, StorageMigrationSpec, StorageMigrationStatus};
 
 use super::target::judge_crd;
 use super::{
-    CompleteSweep, Conclusion, CrdRecord, Drift, Finding, Health, Moment, Observation, PageRequest, Seal,
-    Step, Sweep, checkpoint, report, sentence,
+    CompleteSweep, Conclusion, Crd, CrdRecord, Drift, Finding, Health, Moment, Observation, PageRequest,
+    Seal, Step, Sweep, checkpoint, report, sentence,
 };
 
 /// A migration's state in this process.
@@ -28,6 +28,8 @@ pub struct Run {
     retries: u32,
     /// When this process saw the latest run end well.
     finished_at: Option<Duration>,
+    /// What the user asked for when the run was accepted.
+    accepted: Option<Box<StorageMigrationSpec>>,
     /// What goes on the checkpoints of this run.
     seal: Option<Seal>,
     status: StorageMigrationStatus,
@@ -77,6 +79,7 @@ impl Run {
             pause: None,
             retries: 0,
             finished_at: None,
+            accepted: None,
             seal: None,
             status,
         }
@@ -211,9 +214,8 @@ impl Run {
         };
         let drift = seen.crd.map_or(Drift::Moved, |record| target.drift(record));
         let accepts_otherwise = target.accepts_field_loss() != seen.spec.accept_field_loss;
-        let unwanted = accepts_otherwise
-            || judge_crd(seen.spec, seen.crd.map(CrdRecord::crd))
-                .is_some_and(|finding| finding.reason != Reason::NothingToMigrate);
+        let unwanted =
+            accepts_otherwise || judge_crd(seen.spec, seen.crd.map(CrdRecord::crd), true).is_some();
         if drift == Drift::Conversion && self.status.observed_generation == Some(seen.generation) {
             return Some(Step::Hold(sentence::conversion_changed(seen.spec), None));
         }
@@ -221,21 +223,44 @@ impl Run {
             self.abandon();
             return None;
         }
+        if self.wants_another(seen.spec) {
+            self.abandon();
+            self.status.checkpoint = None;
+            return None;
+        }
         let rival = seen.rival?;
         Some(Step::Hold(sentence::rival(seen.spec, rival), None))
+    }
+
+    /// Whether a full run is asked for that the present one, begun before, would not be. A break or another pace asks for
+    /// none.
+    fn wants_another(&self, spec: &StorageMigrationSpec) -> bool {
+        let Some(accepted) = &self.accepted else { return false };
+        let StorageMigrationSpec { suspend, pace, .. } = **accepted;
+        spec.mode == Mode::Always && StorageMigrationSpec { suspend, pace, ..spec.clone() } != **accepted
     }
 
     fn begin(&mut self, seen: &Observation<'_>) -> Step {
         if self.status.observed_generation != Some(seen.generation) {
             self.accept_conversion(seen);
+            if seen.spec.mode == Mode::Always {
+                self.status.checkpoint = None;
+            }
         }
-        if let Some(finding) = judge_crd(seen.spec, seen.crd.map(CrdRecord::crd)) {
+        let crd = seen.crd.map(CrdRecord::crd);
+        if let Some(finding) = judge_crd(seen.spec, crd, self.has_begun(crd)) {
             return Step::Hold(finding, None);
         }
         if let Some(rival) = seen.rival {
             return Step::Hold(sentence::rival(seen.spec, rival), None);
         }
         Step::Review
+    }
+
+    /// Whether a run on this CRD has begun, in this process or before, and not come to its end.
+    fn has_begun(&self, crd: Option<&Crd>) -> bool {
+        let begun_on = self.status.checkpoint.as_ref().map(|checkpoint| checkpoint.crd_uid.as_str());
+        begun_on.is_some() && begun_on == crd.map(|crd| crd.uid.as_str())
     }
 
     /// A new generation accepts a conversion that changed during the run: the run starts over, whatever comes in between.

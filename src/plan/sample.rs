@@ -65,7 +65,7 @@ pub(super) fn target() -> Option<Target> {
 }
 
 pub(super) fn target_of(crd: &Crd) -> Option<Target> {
-    match judge(&spec(), Some(crd), &Surroundings::default()) {
+    match judge(&spec(), Some(crd), false, &Surroundings::default()) {
         Verdict::Accepted(target) => Some(*target),
         Verdict::Declined(_) => None,
     }

@@ -113,9 +113,10 @@ impl Target {
 
 /// Judges a CRD by itself: everything that can be told without asking the server anything else.
 ///
-/// `None` means that nothing speaks against it.
+/// `None` means that nothing speaks against it. A run that has begun is brought to its end, whatever `storedVersions` says:
+/// if nothing but the storage version is left in it, somebody else has trimmed it, perhaps too early.
 #[must_use]
-pub fn judge_crd(spec: &StorageMigrationSpec, crd: Option<&Crd>) -> Option<Finding> {
+pub fn judge_crd(spec: &StorageMigrationSpec, crd: Option<&Crd>, begun: bool) -> Option<Finding> {
     let name = spec.resource.crd_name();
     let Some(crd) = crd else {
         let message = format!(
@@ -142,7 +143,7 @@ pub fn judge_crd(spec: &StorageMigrationSpec, crd: Option<&Crd>) -> Option<Findi
         );
         return Some(Finding::new(Reason::Waiting, message));
     }
-    if spec.mode == Mode::IfStale && crd.is_trimmed() {
+    if spec.mode == Mode::IfStale && !begun && crd.is_trimmed() {
         let message = format!("storedVersions of {name} is [{}] already: no object was read", storage.name);
         return Some(Finding::new(Reason::NothingToMigrate, message));
     }
@@ -158,8 +159,8 @@ pub fn judge_crd(spec: &StorageMigrationSpec, crd: Option<&Crd>) -> Option<Findi
 
 /// Judges a CRD that was read live, and what stands around it.
 #[must_use]
-pub fn judge(spec: &StorageMigrationSpec, crd: Option<&Crd>, around: &Surroundings) -> Verdict {
-    if let Some(finding) = judge_crd(spec, crd) {
+pub fn judge(spec: &StorageMigrationSpec, crd: Option<&Crd>, begun: bool, around: &Surroundings) -> Verdict {
+    if let Some(finding) = judge_crd(spec, crd, begun) {
         return Verdict::Declined(finding);
     }
     let Surroundings { missing_rights, other_migrator, lossy_versions } = around;

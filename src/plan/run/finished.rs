@@ -17,8 +17,10 @@ impl Run {
         let (State::Idle, Some(record)) = (&self.state, seen.crd) else { return None };
         let finding = report::finding_of(&self.status).filter(|f| report::is_done(f.reason))?;
         let crd = record.crd();
+        let same_generation = self.status.observed_generation == Some(seen.generation);
         let done = match (seen.spec.mode, seen.spec.stored_versions) {
-            (Mode::Always, _) => self.status.observed_generation == Some(seen.generation),
+            (Mode::Always, StoredVersions::Trim) => same_generation && crd.is_trimmed(),
+            (Mode::Always, StoredVersions::Keep) => same_generation,
             (Mode::IfStale, StoredVersions::Trim) => crd.is_trimmed(),
             (Mode::IfStale, StoredVersions::Keep) => {
                 finding.reason == Reason::MigratedNotTrimmed || crd.is_trimmed()
@@ -47,7 +49,9 @@ impl Run {
         let crd = seen.crd?.crd();
         let target = self.status.target.as_ref();
         let trimmed = target.is_some_and(|t| t.stored_versions_after == [t.storage_version.as_str()]);
-        let undone = seen.spec.mode == Mode::IfStale && self.is_for(crd) && trimmed && !crd.is_trimmed();
+        let same_generation = self.status.observed_generation == Some(seen.generation);
+        let repeated = seen.spec.mode == Mode::IfStale || same_generation;
+        let undone = repeated && self.is_for(crd) && trimmed && !crd.is_trimmed();
         (undone && now.uptime < until).then_some(until)
     }
 

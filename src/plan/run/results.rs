@@ -29,7 +29,7 @@ impl Run {
         self.health.succeeded();
         self.seal = seal;
         let crd = seen.crd.map(CrdRecord::crd);
-        let target = match judge(seen.spec, crd, around) {
+        let target = match judge(seen.spec, crd, self.has_begun(crd), around) {
             Verdict::Accepted(target) => *target,
             Verdict::Declined(finding) => return self.pause(finding, REVIEW_AGAIN, seen, now),
         };
@@ -51,6 +51,7 @@ impl Run {
         };
         self.status = report::started(&self.status, resumed, now.wall);
         self.retries = 0;
+        self.accepted = Some(Box::new(seen.spec.clone()));
         self.state = State::Accepted(sweep);
     }
 

@@ -48,7 +48,9 @@ fn a_crd_by_itself_is_judged() {
         ("the same, always", always, Some(not_served()), Some(Reason::StorageVersionNotServed)),
     ];
     for (case, spec, crd, reason) in table {
-        assert_eq!(judge_crd(&spec, crd.as_ref()).map(|f| f.reason), reason, "{case}");
+        assert_eq!(judge_crd(&spec, crd.as_ref(), false).map(|f| f.reason), reason, "{case}");
+        let begun = reason.filter(|reason| *reason != Reason::NothingToMigrate);
+        assert_eq!(judge_crd(&spec, crd.as_ref(), true).map(|f| f.reason), begun, "{case}, in a run");
     }
 }
 
@@ -68,7 +70,7 @@ fn a_crd_and_what_stands_around_it_are_judged() {
         ("nothing is to be done, right or no right", trimmed(), lacks, Reason::NothingToMigrate, "[v1]"),
     ];
     for (case, crd, around, reason, says) in table {
-        let Verdict::Declined(finding) = judge(&spec(), Some(&crd), &around) else {
+        let Verdict::Declined(finding) = judge(&spec(), Some(&crd), false, &around) else {
             unreachable!("{case}: accepted");
         };
         assert_eq!(finding.reason, reason, "{case}");

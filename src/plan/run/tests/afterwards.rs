@@ -1,6 +1,6 @@
 //! What becomes of a run that has ended, or whose process has.
 
-use crate::api::Mode;
+use crate::api::{Mode, Pace};
 use crate::plan::sample::{at, crd, failure, moved, quiet};
 use crate::plan::{Crd, Outcome, PageRequest, Seal, Step};
 
@@ -65,6 +65,61 @@ fn always_makes_one_full_run_for_each_generation() {
 }
 
 #[test]
+fn always_runs_again_where_an_old_version_is_back_in_stored_versions() {
+    let mut stage = Stage::new();
+    stage.edit(|spec| spec.mode = Mode::Always);
+    assert_eq!(stage.go(), whole_run());
+    let mut restarted = stage.restarted();
+    // The flag moved away and back while nobody looked.
+    restarted.crd = Some(quiet(Crd { generation: 9, ..crd() }));
+    assert_eq!(restarted.go(), whole_run());
+    stage.secs = 10;
+    stage.see(Crd { resource_version: "102".to_owned(), ..crd() });
+    assert_eq!(stage.go(), "Waiting until 60");
+}
+
+#[test]
+fn a_full_run_asked_for_during_another_is_made_in_full() {
+    let ask = |stage: &mut Stage| stage.edit(|spec| (spec.mode, spec.page_size) = (Mode::Always, Some(7)));
+    let mut stage = sweeping();
+    ask(&mut stage);
+    assert_eq!(stage.go(), whole_run());
+
+    let mut refused = Stage::new();
+    refused.answer = |object| (object.name == "a").then(|| Outcome::Refused(failure(422, "invalid")));
+    for secs in [0, 1, 3] {
+        refused.secs = secs;
+        refused.go();
+    }
+    ask(&mut refused);
+    assert_eq!(refused.go_until("list after"), "review, inspect, list, visit, list after b");
+
+    let mut restarted = confirming().restarted();
+    ask(&mut restarted);
+    assert_eq!(restarted.go(), whole_run());
+    let mut down = confirming().restarted();
+    ask(&mut down);
+    down.down = true;
+    down.go();
+    (down.down, down.secs) = (false, 60);
+    assert_eq!(down.go(), whole_run());
+}
+
+#[test]
+fn a_full_run_goes_on_at_the_same_place_after_a_break_and_at_another_pace() {
+    let mut stage = Stage::new();
+    stage.edit(|spec| spec.mode = Mode::Always);
+    stage.go_until("list after");
+    stage.edit(|spec| spec.suspend = true);
+    assert_eq!(stage.go(), "Suspended");
+    stage.edit(|spec| {
+        spec.suspend = false;
+        spec.pace = Some(Pace { writes_per_second: Some(5), max_in_flight: None });
+    });
+    assert_eq!(stage.at(1), "list after b");
+}
+
+#[test]
 fn a_run_is_taken_up_at_its_checkpoint_after_a_restart() {
     let mut restarted = sweeping().restarted();
     // The checkpoint is that of the latest page that was listed: the first one.
@@ -79,6 +134,27 @@ fn a_run_is_taken_up_at_its_checkpoint_after_a_restart() {
         "the confirm visits what this process has not"
     );
     assert_eq!(restarted.status().progress.as_ref().map(|p| p.summary.as_str()), Some("3/3 100%"));
+}
+
+#[test]
+fn a_run_that_has_begun_is_brought_to_its_end_although_somebody_else_trimmed() {
+    let trimmed = || Crd { stored_versions: vec!["v1".to_owned()], ..crd() };
+    let mut restarted = sweeping().restarted();
+    restarted.see(trimmed());
+    assert_eq!(restarted.go(), whole_run());
+    let mut refused = Stage::new();
+    refused.answer = |object| (object.name == "a").then(|| Outcome::Refused(failure(422, "invalid")));
+    for secs in [0, 1, 3] {
+        refused.secs = secs;
+        refused.go();
+    }
+    assert_eq!(refused.at(4), "ObjectsRefused until 63");
+    let mut restarted = refused.restarted();
+    restarted.see(trimmed());
+    assert_eq!(restarted.go_until("list"), "review, inspect, list after b");
+    // One that was created anew is another one, on which nothing has begun.
+    restarted.crd = Some(quiet(Crd { uid: "crd-2".to_owned(), ..trimmed() }));
+    assert_eq!(restarted.go(), "NothingToMigrate");
 }
 
 #[test]
