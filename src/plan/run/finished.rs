@@ -61,7 +61,7 @@ impl Run {
         let (Some(lives_for), Some(completed)) = (lives_for, completed) else {
             return Step::Hold(finding, None);
         };
-        match Duration::try_from(lives_for - now.wall.duration_since(completed)) {
+        match Duration::try_from(lives_for.saturating_sub(now.wall.duration_since(completed))) {
             Ok(left) if !left.is_zero() => Step::Hold(finding, Some(now.uptime + left)),
             Ok(_) | Err(_) => Step::Expire,
         }

@@ -1,6 +1,8 @@
 //! What becomes of a run that has ended, or whose process has.
 
-use crate::api::{Mode, Pace};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::api::{Mode, Pace, StorageMigrationStatus};
 use crate::plan::sample::{at, crd, failure, moved, quiet};
 use crate::plan::{Crd, Outcome, PageRequest, Seal, Step};
 
@@ -39,6 +41,16 @@ fn a_migration_that_is_done_is_deleted_when_its_time_is_over() {
     let mut at_work = sweeping();
     at_work.edit(|spec| spec.ttl_seconds_after_finished = Some(60));
     assert_eq!(at_work.at(1000), "list after b");
+}
+
+#[test]
+fn a_time_to_live_of_ages_is_no_trouble_where_the_clock_was_set_back() {
+    let mut stage = done();
+    stage.edit(|spec| spec.ttl_seconds_after_finished = Some(i64::MAX));
+    let ended_later = Some(Time(at(100).wall));
+    let status = StorageMigrationStatus { completion_time: ended_later, ..stage.status().clone() };
+    let mut restarted = Stage { crd: stage.crd, spec: stage.spec, generation: 2, ..Stage::from(status) };
+    assert!(restarted.at(0).starts_with("Migrated until"));
 }
 
 #[test]
