@@ -208,12 +208,14 @@ impl Engine {
         Ok(Surroundings { missing_rights, other_migrator, lossy_versions })
     }
 
-    /// The seal of a StorageMigration. Without the right to a key there is none, and a confirm starts over after a restart.
+    /// The seal of a StorageMigration. Where a key is refused there is none, and a confirm starts over after a restart.
     async fn seal(&self, order: Order<'_>) -> Result<Option<Seal>, Failure> {
         let (Some(namespace), Some(uid)) = (&self.namespace, order.uid) else { return Ok(None) };
+        // The namespace is not there, or a right, a quota or a policy stands in the way.
+        let is_refusal = |code| (400..500).contains(&code) && !matches!(code, 401 | 408 | 429);
         let key = self.seal_key.get_or_try_init(async || match self.cluster.seal_key(namespace).await {
             Ok(key) => Ok(Some(key)),
-            Err(failure) if matches!(failure.code, Some(403 | 404)) => {
+            Err(failure) if failure.code.is_some_and(is_refusal) => {
                 tracing::warn!(namespace, %failure, "no key for checkpoints: a confirm starts over after a restart");
                 Ok(None)
             }

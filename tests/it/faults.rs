@@ -90,3 +90,17 @@ async fn a_server_that_fails_everything_is_no_objects_fault() {
     assert_eq!(scene.stored().await, counts([("v1", 30)]));
     assert_eq!(scene.stored_versions().await, ["v1"]);
 }
+
+#[tokio::test]
+async fn a_key_that_a_policy_refuses_stops_no_run() {
+    let scene = Scene::widgets("faults-key").await;
+    scene.stored_old(&Batch::plain(5)).await;
+    let proxy = Proxy::start(scene.plane).await.unwrap();
+    proxy.add(Rule::new(Fault::status(404, "NotFound", "there is none yet")).method("GET").uri("/secrets/"));
+    let refused = Fault::status(422, "Invalid", "ValidatingAdmissionPolicy 'no-secrets' denied request");
+    proxy.add(Rule::new(refused).method("POST").uri("/secrets"));
+    let _controller = scene.controller_through(&proxy, &[]).await;
+    scene.migrate(json!({})).await;
+    scene.until(Reason::Migrated).await;
+    assert_eq!(scene.stored().await, counts([("v1", 5)]));
+}
