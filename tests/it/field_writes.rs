@@ -54,10 +54,11 @@ impl Churn {
         // Every object once, far from its neighbours: 397 and the number of objects have no divisor in common.
         let order: Vec<usize> = (0..keys.len()).map(|turn| turn * 397 % keys.len()).collect();
         let task = tokio::spawn(async move {
-            for number in order {
+            for (turn, number) in order.into_iter().enumerate() {
                 let key = &keys[number];
                 objects::delete(&client, &kind, "v1", key).await.expect("delete");
-                if number.is_multiple_of(3) {
+                // From the start, and from the end of the page on, which is visited last.
+                if turn.is_multiple_of(3) {
                     gone.lock().expect("no panic").insert(format!("/{}", key.name));
                 } else {
                     create_anew(&client, &kind, key).await;
