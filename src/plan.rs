@@ -4,6 +4,8 @@
 //! `Result` either: a refusal is a decision like any other.
 
 mod answer;
+#[cfg(test)]
+mod check;
 mod checkpoint;
 mod crd;
 mod finding;
