@@ -11,7 +11,7 @@ mod world;
 
 use event::Cast;
 use search::{Found, search};
-use world::{Rules, SETTLE};
+use world::Rules;
 
 const NOTHING: Cast =
     Cast { moves: 0, writers: false, faults: false, restarts: false, sleeps: false, events: 0 };
@@ -100,12 +100,6 @@ fn without_the_generations_a_visit_in_the_other_version_is_remembered() {
 fn without_a_confirm_what_a_restart_skipped_is_left_behind() {
     let rules = Rules { confirms: false, ..Rules::default() };
     breaks("no confirm", rules, Cast { faults: true, restarts: true, events: 2, ..NOTHING });
-}
-
-#[test]
-fn a_request_that_is_older_than_its_servers_lease_is_not_noticed() {
-    let rules = Rules { lease_lag: SETTLE, ..Rules::default() };
-    breaks("a request older than the Lease", rules, Cast { sleeps: true, events: 1, ..NOTHING });
 }
 
 #[test]

@@ -104,7 +104,7 @@ pub(super) fn rival(spec: &StorageMigrationSpec, rival: &str) -> Finding {
 
 pub(super) fn waiting_for_servers(names: &[&str]) -> Finding {
     let message = format!(
-        "not heard of since the storage version moved, or silent now: API server {}",
+        "not heard of since the storage version settled, or silent now: API server {}",
         names.join(", ")
     );
     Finding::new(Reason::WaitingForAPIServer, message)

@@ -11,9 +11,6 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// How far a server may lag behind its own Lease: on an idle server 0.6 s were measured.
-const LAG_MAX: Duration = Duration::from_secs(5);
-
 /// The longest silence of a server that is taken for awake: three renewals (k8s.io/kubernetes
 /// `pkg/controlplane/apiserver`, `IdentityLeaseRenewIntervalPeriod`, is 10 s).
 const SILENCE_MAX: Duration = Duration::from_secs(30);
@@ -44,11 +41,13 @@ pub struct ApiServer {
 }
 
 impl ApiServers {
-    /// The servers that have not been heard of since the CRD began, `quiet_for` ago, to encode objects as it does.
+    /// The servers that have not been heard of since `settle` was over, the CRD having begun `quiet_for` ago to encode objects
+    /// as it does.
+    ///
+    /// One that was heard of earlier may have fallen asleep with a request under way that it took before the move.
     #[must_use]
     pub fn unheard(&self, quiet_for: Duration, settle: Duration) -> Vec<&str> {
-        let lag = LAG_MAX.min(settle);
-        self.silent(|server, read_at| server.renewed_at < before(read_at, quiet_for.saturating_sub(lag)))
+        self.silent(|server, read_at| server.renewed_at < before(read_at, quiet_for.saturating_sub(settle)))
     }
 
     /// The servers that are silent now.

@@ -13,8 +13,6 @@ use crate::plan::{ApiServers, Crd, Object, Page};
 pub(super) const TICK: u64 = 10;
 /// The settle time that restow is given where the rules don't say otherwise.
 pub(super) const SETTLE: u64 = 20;
-/// How far a server may lag behind its own Lease where the rules don't say otherwise.
-const LEASE_LAG: u64 = 5;
 /// The longest sleep of a server.
 const SLEEP_MAX: u64 = 60;
 /// When the story begins; the CRD was created long before.
@@ -31,8 +29,6 @@ pub(super) struct Rules {
     pub(super) lag: u64,
     /// Whether restow can read the Leases: before the first sweep, and later on.
     pub(super) leases: (bool, bool),
-    /// How far a server may lag behind its own Lease, requests under way included.
-    pub(super) lease_lag: u64,
     /// Whether a server that wakes up catches up before it renews its Lease.
     pub(super) wakes_slowly: bool,
     /// Whether the record of the CRD tells that a generation was missed.
@@ -47,7 +43,6 @@ impl Default for Rules {
             settle: SETTLE,
             lag: SETTLE,
             leases: (true, true),
-            lease_lag: LEASE_LAG,
             wakes_slowly: true,
             notices_gaps: true,
             confirms: true,
@@ -248,17 +243,17 @@ impl World {
         if self.servers[SLEEPER].asleep.is_some_and(|since| since + SLEEP_MAX <= now) {
             self.wake();
         }
-        let Rules { lag, lease_lag, .. } = self.rules;
-        let by = |age: u64| self.history.iter().rposition(|(_, since)| since + age <= now).unwrap_or(0);
-        let (due, renewable) = (by(lag), by(lease_lag));
+        let lag = self.rules.lag;
+        let due = self.history.iter().rposition(|(_, since)| since + lag <= now).unwrap_or(0);
+        let latest = self.latest();
         for server in self.servers.iter_mut().filter(|s| s.asleep.is_none()) {
             if server.runs_since + lag <= now {
                 server.floor = server.floor.max(due);
             }
             if quick {
-                server.floor = server.floor.max(by(0));
+                server.floor = latest;
             }
-            if server.floor >= renewable {
+            if server.floor >= due {
                 server.renewed_at = now;
             }
         }

@@ -91,6 +91,16 @@ fn neither_sweep_starts_before_every_server_was_heard_of() {
     assert_eq!(stage.go(), "inspect, WaitingForAPIServer until 1015");
 }
 
+/// It was heard of since the move, but may have had a request under way that is older.
+#[test]
+fn a_server_that_fell_asleep_while_others_settled_is_waited_for() {
+    let mut stage = Stage { secs: 900, crd: Some(CrdRecord::new(crd(), at(900))), ..Stage::new() };
+    stage.go();
+    stage.secs = 966;
+    stage.servers = Some(servers(vec![server("a", 966), server("b", 940)], 966));
+    assert_eq!(stage.go(), "inspect, WaitingForAPIServer until 971");
+}
+
 #[test]
 fn the_trim_waits_for_a_server_that_fell_silent() {
     let mut stage = Stage { secs: 1000, ..Stage::new() };
