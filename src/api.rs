@@ -15,8 +15,8 @@ mod status;
 pub use condition::{ConditionType, Conditions};
 pub use definition::{DefinitionError, definition, definition_yaml};
 pub use migration::{
-    Mode, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, Pace, StorageMigration, StorageMigrationSpec, StoredVersions,
-    TargetResource,
+    Mode, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, Pace, RETRY_ANNOTATION, StorageMigration, StorageMigrationSpec,
+    StoredVersions, TargetResource,
 };
 pub use reason::{Reason, State};
 pub use status::{

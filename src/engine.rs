@@ -50,6 +50,8 @@ pub struct Order<'a> {
     pub uid: Option<&'a str>,
     /// Its generation.
     pub generation: i64,
+    /// Its annotation `restow.dev/retry`.
+    pub retry: Option<&'a str>,
     /// An older migration of the same resource that is not done with it.
     pub rival: Option<&'a str>,
 }
@@ -281,7 +283,8 @@ impl Engine {
     }
 
     fn observation<'a>(&self, order: Order<'a>, crd: Option<&'a crate::plan::CrdRecord>) -> Observation<'a> {
-        let Order { spec, uid: _, generation, rival } = order;
-        Observation { spec, generation, crd, rival, settle: self.settle, limits: self.pacer.limits() }
+        let Order { spec, uid: _, generation, retry, rival } = order;
+        let (settle, limits) = (self.settle, self.pacer.limits());
+        Observation { spec, generation, retry, crd, rival, settle, limits }
     }
 }

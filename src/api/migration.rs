@@ -16,6 +16,9 @@ pub const PAGE_SIZE_DEFAULT: u32 = 500;
 // Bounds what one page costs in memory: about 300 bytes an object are kept while a page is visited.
 pub const PAGE_SIZE_MAX: u32 = 2000;
 
+/// The annotation of a StorageMigration that asks for another try of its refused objects: each new value asks once.
+pub const RETRY_ANNOTATION: &str = "restow.dev/retry";
+
 /// What is to be migrated, when, and how fast.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(

@@ -173,7 +173,7 @@ async fn steps(
     changed: &Notify,
     progress: &Progress,
 ) -> Finding {
-    let order = Order { spec, uid: None, generation: 1, rival: None };
+    let order = Order { spec, uid: None, generation: 1, retry: None, rival: None };
     let mut shown = progress.line(&spec.resource);
     loop {
         let stepped = engine.step(migration, order).await;

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::Guarded;
 use super::admin::Ready;
 use super::books::{Book, Books};
-use crate::api::{Conditions, Reason, State, StorageMigration, StorageMigrationStatus};
+use crate::api::{Conditions, RETRY_ANNOTATION, Reason, State, StorageMigration, StorageMigrationStatus};
 use crate::cluster::{EventWriter, StatusWritten};
 use crate::engine::{Engine, Next, Order};
 use crate::plan::{CrdRecord, Finding, rival};
@@ -57,7 +57,8 @@ pub(super) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
     let others = all.iter().filter_map(|m| m.0.as_ref().ok());
     let rival = rival(migration, others, record.as_ref().map(CrdRecord::crd));
     let generation = migration.metadata.generation.unwrap_or_default();
-    let order = Order { spec: &migration.spec, uid: Some(&uid), generation, rival };
+    let retry = migration.annotations().get(RETRY_ANNOTATION).map(String::as_str);
+    let order = Order { spec: &migration.spec, uid: Some(&uid), generation, retry, rival };
     let stepped = context.engine.step(&mut book.migration, order).await;
     let wait = match stepped.next {
         Next::Now => Duration::ZERO,

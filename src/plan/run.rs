@@ -44,12 +44,11 @@ enum State {
     Sweeping(Sweep),
     /// The first sweep left nothing open.
     Unconfirmed(Sweep),
-    /// Objects were refused; they are tried again at that uptime.
+    /// Objects were refused; they are tried again at that uptime, or when something changes that they may depend on.
     Refused {
         sweep: Sweep,
         retry_at: Duration,
-        generation: i64,
-        crd_generation: i64,
+        given: Given,
     },
     Trimming(CompleteSweep),
 }
@@ -61,6 +60,14 @@ struct Pause {
     until: Duration,
     generation: i64,
     crd_resource_version: Option<String>,
+}
+
+/// What refused objects were refused under: once it is another, they are tried again at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Given {
+    generation: i64,
+    crd_generation: Option<i64>,
+    retry: Option<String>,
 }
 
 /// The shortest and the longest wait before refused objects are tried again; it doubles each time.
@@ -142,14 +149,12 @@ impl Run {
             State::Sweeping(sweep) => self.sweep_on(sweep, seen, now),
             State::Unconfirmed(sweep) => self.resting(State::Unconfirmed(sweep), Step::Inspect, now),
             State::Trimming(complete) => self.resting(State::Trimming(complete), Step::Trim, now),
-            State::Refused { sweep, retry_at, generation, crd_generation } => {
-                let moved = generation != seen.generation
-                    || seen.crd.is_some_and(|r| r.crd().generation != crd_generation);
-                if moved || now.uptime >= retry_at {
+            State::Refused { sweep, retry_at, given } => {
+                if given != Given::of(seen) || now.uptime >= retry_at {
                     return self.sweep_on(sweep.into_retry(), seen, now);
                 }
                 let finding = sentence::refused(&sweep);
-                self.state = State::Refused { sweep, retry_at, generation, crd_generation };
+                self.state = State::Refused { sweep, retry_at, given };
                 Step::Hold(finding, Some(retry_at))
             }
         }
@@ -320,8 +325,7 @@ impl Run {
                 self.retries = self.retries.saturating_add(1);
                 let retry_at = now.uptime + wait;
                 let finding = sentence::refused(&sweep);
-                let crd_generation = seen.crd.map_or(0, |r| r.crd().generation);
-                self.state = State::Refused { sweep, retry_at, generation: seen.generation, crd_generation };
+                self.state = State::Refused { sweep, retry_at, given: Given::of(seen) };
                 Step::Hold(finding, Some(retry_at))
             }
         }
@@ -339,6 +343,16 @@ impl Run {
     fn abandon(&mut self) {
         self.state = State::Idle;
         self.retries = 0;
+    }
+}
+
+impl Given {
+    fn of(seen: &Observation<'_>) -> Self {
+        Self {
+            generation: seen.generation,
+            crd_generation: seen.crd.map(|r| r.crd().generation),
+            retry: seen.retry.map(str::to_owned),
+        }
     }
 }
 

@@ -13,6 +13,8 @@ pub struct Observation<'a> {
     pub spec: &'a StorageMigrationSpec,
     /// `metadata.generation` of the StorageMigration.
     pub generation: i64,
+    /// What its annotation `restow.dev/retry` says: a new value asks for another try of refused objects.
+    pub retry: Option<&'a str>,
     /// The CRD as last seen; `None` if there is none.
     pub crd: Option<&'a CrdRecord>,
     /// An older StorageMigration for the same resource that is not done with it.

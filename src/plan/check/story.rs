@@ -342,6 +342,7 @@ impl Story {
         let seen = Observation {
             spec: &self.spec,
             generation: 1,
+            retry: None,
             crd: Some(&self.record),
             rival: None,
             settle: Duration::from_secs(self.world.rules.settle),

@@ -306,7 +306,7 @@ fn refused_objects_are_tried_again_ever_more_slowly_until_they_are_stored() {
 }
 
 #[test]
-fn refused_objects_are_tried_again_at_once_when_the_migration_or_the_crd_changes() {
+fn refused_objects_are_tried_again_at_once_when_asked_or_when_the_migration_or_the_crd_changes() {
     let refused = || {
         let mut stage = Stage::new();
         stage.objects = [("b".to_owned(), 1)].into();
@@ -324,6 +324,15 @@ fn refused_objects_are_tried_again_at_once_when_the_migration_or_the_crd_changes
     let mut schema = refused();
     schema.see(generation(8));
     assert_eq!(schema.at(4), "list");
+    let mut asked = refused();
+    asked.retry = Some("1");
+    for secs in [4, 5, 7] {
+        asked.secs = secs;
+        asked.go();
+    }
+    assert_eq!(asked.at(8), "ObjectsRefused until 127", "one value asks once");
+    asked.retry = Some("2");
+    assert_eq!(asked.at(8), "list");
 }
 
 #[test]
