@@ -13,7 +13,7 @@
 //! - [`restow`]: the product's binary, run under that RBAC
 //! - [`crd`]: the CustomResourceDefinitions to migrate, and what an administrator does to them
 //! - [`objects`]: objects of those, made, changed and compared
-//! - [`webhook`]: a conversion webhook
+//! - [`webhook`]: a conversion webhook and an admission webhook, with faults
 //! - [`demo`]: one migration to watch, and to check
 #![expect(
     clippy::expect_used,

@@ -1,23 +1,30 @@
 //! A conversion webhook, as a CRD's author would run it: HTTPS on loopback, `ConversionReview` v1.
 //!
-//! How an object is converted is in `mapping`, which knows nothing of HTTP; certificates are in `identity`, the
-//! listener is in `server`.
+//! How an object is converted is in `mapping`, which knows nothing of HTTP; what may go wrong with that is in `fault`;
+//! certificates are in `identity`, the listener is in `server`. An admission webhook, made of the same, is in
+//! [`admission`].
 
+pub mod admission;
+mod fault;
 mod identity;
 mod mapping;
 mod server;
 
 use crate::crd::Conversion;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
 use kube::core::Status;
 use kube::core::conversion::{ConversionRequest, ConversionResponse, ConversionReview};
+use serde_json::Value;
 use server::Server;
 use std::io;
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+pub use fault::Fault;
 pub use identity::Identity;
 pub use mapping::{Mapping, Unconvertible};
 
@@ -47,7 +54,8 @@ pub struct Asked {
 /// A running webhook; dropping it closes the port and every connection.
 #[derive(Debug)]
 pub struct Webhook {
-    server: Server,
+    server: Option<Server>,
+    address: SocketAddr,
     identity: Identity,
     converter: Arc<Converter>,
 }
@@ -59,17 +67,42 @@ impl Webhook {
     /// If there is no port, or no certificate can be made.
     pub async fn start(mapping: Mapping) -> Result<Self, Error> {
         let identity = Identity::generate()?;
-        let converter =
-            Arc::new(Converter { mapping, requests: AtomicU64::new(0), objects: AtomicU64::new(0) });
-        let router = Router::new().route("/convert", post(convert)).with_state(Arc::clone(&converter));
-        let server = Server::start(&identity, router).await?;
-        Ok(Self { server, identity, converter })
+        let converter = Arc::new(Converter::new(mapping));
+        let server = Server::start(&identity, router(&converter), None).await?;
+        let address = server.address();
+        Ok(Self { server: Some(server), address, identity, converter })
+    }
+
+    /// Closes the port and every connection. Whoever asks finds nobody there.
+    pub fn stop(&mut self) {
+        self.server = None;
+    }
+
+    /// Listens again where it did.
+    ///
+    /// # Errors
+    /// If somebody else has taken the port meanwhile.
+    pub async fn restart(&mut self) -> Result<(), Error> {
+        self.stop();
+        let port = self.address.port();
+        self.server = Some(Server::start(&self.identity, router(&self.converter), Some(port)).await?);
+        Ok(())
+    }
+
+    /// From now on it does this to what it is asked, instead of what it did before.
+    pub fn misbehave(&self, fault: Fault) {
+        self.converter.set_fault(Some(fault));
+    }
+
+    /// From now on it does as it should.
+    pub fn heal(&self) {
+        self.converter.set_fault(None);
     }
 
     /// Where it listens.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("https://{}/convert", self.server.address())
+        format!("https://{}/convert", self.address)
     }
 
     /// The CA that vouches for it: PEM in base64, as a CRD wants it.
@@ -98,19 +131,33 @@ impl Webhook {
 #[derive(Debug)]
 struct Converter {
     mapping: Mapping,
+    fault: Mutex<Option<Fault>>,
     requests: AtomicU64,
     objects: AtomicU64,
 }
 
 impl Converter {
+    fn new(mapping: Mapping) -> Self {
+        Self { mapping, fault: Mutex::new(None), requests: AtomicU64::new(0), objects: AtomicU64::new(0) }
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_fault(&self, fault: Option<Fault>) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+
     fn answer(&self, request: ConversionRequest) -> ConversionResponse {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.objects.fetch_add(request.objects.len() as u64, Ordering::Relaxed);
-        let converted: Result<Vec<_>, _> = request
-            .objects
-            .iter()
-            .map(|object| self.mapping.convert(object, &request.desired_api_version))
-            .collect();
+        let (mapping, fault) = (self.mapping, self.fault());
+        let convert = |object: &Value| {
+            let converted = mapping.convert(object, &request.desired_api_version)?;
+            fault.as_ref().map_or(Ok(converted.clone()), |fault| fault.spoil(object, converted))
+        };
+        let converted: Result<Vec<_>, _> = request.objects.iter().map(convert).collect();
         let response = ConversionResponse::for_request(request);
         match converted {
             Ok(objects) => response.success(objects),
@@ -122,17 +169,26 @@ impl Converter {
 async fn convert(
     State(converter): State<Arc<Converter>>,
     Json(review): Json<ConversionReview>,
-) -> Json<ConversionReview> {
+) -> Result<Json<ConversionReview>, StatusCode> {
     let response = match ConversionRequest::from_review(review) {
-        Ok(request) => converter.answer(request),
+        Ok(request) => {
+            if let Some(fault) = converter.fault() {
+                fault.meet(&request.objects).await?;
+            }
+            converter.answer(request)
+        }
         Err(error) => ConversionResponse::invalid(Status::failure(&error.to_string(), "BadRequest")),
     };
-    Json(response.into_review())
+    Ok(Json(response.into_review()))
+}
+
+fn router(converter: &Arc<Converter>) -> Router {
+    Router::new().route("/convert", post(convert)).with_state(Arc::clone(converter))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AtomicU64, Converter, Mapping};
+    use super::{Converter, Fault, Mapping};
     use kube::core::conversion::ConversionRequest;
     use kube::core::response::StatusSummary;
     use serde_json::{Value, json};
@@ -143,7 +199,7 @@ mod tests {
     }
 
     fn converter() -> Converter {
-        Converter { mapping: Mapping::CronTab, requests: AtomicU64::new(0), objects: AtomicU64::new(0) }
+        Converter::new(Mapping::CronTab)
     }
 
     fn crontab(name: &str, host_port: &str) -> Value {
@@ -172,5 +228,15 @@ mod tests {
         assert_eq!(response.result.status, Some(StatusSummary::Failure));
         assert_eq!(response.result.message, "b: hostPort \"8080\" is not host:port");
         assert!(response.converted_objects.is_empty());
+    }
+
+    #[test]
+    fn a_fault_is_met_until_it_is_healed() {
+        let converter = converter();
+        converter.set_fault(Some(Fault::refuse("a", "not today")));
+        let ask = || converter.answer(request(vec![crontab("a", "a:1")])).result.message;
+        assert_eq!(ask(), "a: not today");
+        converter.set_fault(None);
+        assert_eq!(ask(), "");
     }
 }

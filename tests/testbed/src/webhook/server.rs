@@ -2,13 +2,20 @@
 
 use super::{Error, Identity};
 use axum::Router;
+use backon::{ConstantBuilder, Retryable as _};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
+
+/// Between two tries to have a port.
+const BIND_PAUSE: Duration = Duration::from_millis(50);
+/// How often a port is tried again.
+const BIND_TRIES_MAX: usize = 100;
 
 /// A listener and its connections; all of them end when it is dropped.
 #[derive(Debug)]
@@ -18,8 +25,12 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) async fn start(identity: &Identity, router: Router) -> Result<Self, Error> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Error::Listen)?;
+    /// Listens on this port, or on a free one.
+    pub(super) async fn start(identity: &Identity, router: Router, port: Option<u16>) -> Result<Self, Error> {
+        let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or_default()));
+        // A listener that was dropped a moment ago is closed when its task has ended.
+        let pauses = ConstantBuilder::new().with_delay(BIND_PAUSE).with_max_times(BIND_TRIES_MAX);
+        let listener = bind.retry(pauses).await.map_err(Error::Listen)?;
         let address = listener.local_addr().map_err(Error::Listen)?;
         let task = tokio::spawn(accept(listener, identity.tls().into(), router));
         Ok(Self { address, task })
