@@ -7,7 +7,8 @@ use std::time::Duration;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use restow::api::{
-    Conditions, Reason, StorageMigration, StorageMigrationSpec, StorageMigrationStatus, TargetResource,
+    Conditions, RETRY_ANNOTATION, Reason, StorageMigration, StorageMigrationSpec, StorageMigrationStatus,
+    TargetResource,
 };
 use serde_json::{Value, json};
 use testbed::access;
@@ -152,6 +153,12 @@ impl Scene {
     pub(crate) async fn patch_spec(&self, name: &str, spec: Value) {
         let patch = Patch::Merge(json!({ "spec": spec }));
         self.migrations().patch(name, &PatchParams::default(), &patch).await.expect("patch the spec");
+    }
+
+    /// Asks for another try of refused objects; each value asks once.
+    pub(crate) async fn ask_retry(&self, value: &str) {
+        let patch = Patch::Merge(json!({ "metadata": { "annotations": { RETRY_ANNOTATION: value } } }));
+        self.migrations().patch(&self.name, &PatchParams::default(), &patch).await.expect("annotate");
     }
 
     pub(crate) async fn delete_migration(&self, name: &str) {
