@@ -259,7 +259,7 @@ impl Engine {
         }
         self.with_fresh(order, |seen, now| match trimmed {
             Trimmed::Done(crd) => run.trimmed(trim.give_back(), crd.stored_versions, seen, now),
-            Trimmed::Conflict => run.trim_conflicted(trim),
+            Trimmed::Conflict => run.trim_conflicted(trim, seen, now),
             Trimmed::Failed(failure) => run.trim_failed(trim, &failure, seen, now),
         });
     }

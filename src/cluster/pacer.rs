@@ -57,8 +57,9 @@ impl Pacer {
 
     /// Waits until one more write may be sent, by the pace of the process and by `own`, that of one migration.
     pub async fn permit(&self, own: &Rate) -> Permit {
-        let slot = Arc::clone(&self.slots).acquire_owned().await.ok();
+        // Its own pace first: a slow migration must not hold a place that a fast one could use.
         own.ready().await;
+        let slot = Arc::clone(&self.slots).acquire_owned().await.ok();
         self.rate.ready().await;
         Permit { _slot: slot }
     }

@@ -71,10 +71,14 @@ impl Book {
         Some(if same_phase { WRITE_PAUSE.saturating_sub(since) } else { Duration::ZERO })
     }
 
-    /// Takes in that the status was written. Says whether this is a new phase.
-    pub(super) fn wrote(&mut self, finding: &Finding) -> bool {
+    /// Takes in that the status was written.
+    pub(super) fn wrote(&mut self) {
         self.written = self.migration.status().clone();
         self.written_at = Some(Instant::now());
+    }
+
+    /// Takes in that this phase is told now. Says whether it is a new one.
+    pub(super) fn tell(&mut self, finding: &Finding) -> bool {
         self.told.replace(finding.reason) != Some(finding.reason)
     }
 

@@ -93,16 +93,20 @@ async fn publish(
         Some(wait) if !wait.is_zero() => return Some(wait),
         Some(_) => {}
     }
-    match context.engine.cluster().write_status(&name, uid, book.migration.status()).await {
-        StatusWritten::Done => {}
+    let write_again = match context.engine.cluster().write_status(&name, uid, book.migration.status()).await {
+        StatusWritten::Done => {
+            book.wrote();
+            None
+        }
         StatusWritten::Gone => return None,
         StatusWritten::Failed(failure) => {
             tracing::warn!(migration = name, %failure, "can't write the status; the migration goes on");
-            return Some(WRITE_AGAIN);
+            Some(WRITE_AGAIN)
         }
-    }
+    };
     book.log_refusals(&name);
-    if book.wrote(finding) {
+    // An event is told even where the status can't be: it may be all that the user sees.
+    if book.tell(finding) {
         let target = migration.spec.resource.to_string();
         tracing::info!(migration = name, target, reason = finding.reason.as_str(), "{}", finding.message);
         context.events.write(migration, finding).await;
@@ -111,7 +115,7 @@ async fn publish(
             drop(context.changes.try_send(migration.spec.resource.crd_name()));
         }
     }
-    None
+    write_again
 }
 
 async fn expire(context: &Context, name: &str, uid: &str) {

@@ -30,6 +30,8 @@ pub struct Run {
     finished_at: Option<Duration>,
     /// What the user asked for when the run was accepted.
     accepted: Option<Box<StorageMigrationSpec>>,
+    /// Why the API servers' Leases could not be read, so that settling alone counts.
+    leases_unread: Option<String>,
     /// What goes on the checkpoints of this run.
     seal: Option<Seal>,
     status: StorageMigrationStatus,
@@ -87,6 +89,7 @@ impl Run {
             retries: 0,
             finished_at: None,
             accepted: None,
+            leases_unread: None,
             seal: None,
             status,
         }
@@ -189,10 +192,18 @@ impl Run {
                 said.unwrap_or_else(|| Finding::new(Reason::Waiting, "about to start"))
             }
             State::Accepted(sweep) | State::Sweeping(sweep) | State::Unconfirmed(sweep) => {
-                sentence::sweeping(sweep)
+                self.with_note(sentence::sweeping(sweep))
             }
             State::Refused { sweep, .. } => sentence::refused(sweep),
             State::Trimming(complete) => sentence::trimming(complete),
+        }
+    }
+
+    /// The finding, and what it rests on where that is less than usual.
+    fn with_note(&self, finding: Finding) -> Finding {
+        match &self.leases_unread {
+            Some(why) => sentence::leases_unread(finding, why),
+            None => finding,
         }
     }
 

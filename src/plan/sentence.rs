@@ -94,6 +94,13 @@ pub(super) fn undone(spec: &StorageMigrationSpec) -> Finding {
     Finding::new(Reason::Waiting, message)
 }
 
+pub(super) fn leases_unread(mut finding: Finding, why: &str) -> Finding {
+    finding.message.push_str("; the API servers' Leases can't be read (");
+    finding.message.push_str(why);
+    finding.message.push_str("), so the time to settle alone was waited for");
+    finding
+}
+
 pub(super) fn rival(spec: &StorageMigrationSpec, rival: &str) -> Finding {
     let message = format!(
         "the older StorageMigration {rival} is in charge of {}: delete one of the two",

@@ -50,6 +50,15 @@ impl ApiServers {
         self.silent(|server, read_at| server.renewed_at < before(read_at, quiet_for.saturating_sub(settle)))
     }
 
+    /// Why the Leases could not be read, if they could not.
+    #[must_use]
+    pub fn why_unknown(&self) -> Option<&str> {
+        match self {
+            Self::Unknown(why) => Some(why),
+            Self::Known { .. } => None,
+        }
+    }
+
     /// The servers that are silent now.
     #[must_use]
     pub fn asleep(&self) -> Vec<&str> {

@@ -1,11 +1,14 @@
 //! A bad day between restow and the API server: what costs time only, what is one object's own, what is never lost.
 
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::ListParams;
 use restow::api::Reason;
 use serde_json::json;
 use testbed::objects::Batch;
 use testbed::proxy::{Fault, Proxy, Rule};
 
-use crate::scene::{Scene, counts};
+use crate::scene::{Scene, counts, eventually};
 
 fn broken() -> Fault {
     Fault::status(500, "InternalError", "Internal error occurred: failed calling webhook")
@@ -103,4 +106,28 @@ async fn a_key_that_a_policy_refuses_stops_no_run() {
     scene.migrate(json!({})).await;
     scene.until(Reason::Migrated).await;
     assert_eq!(scene.stored().await, counts([("v1", 5)]));
+}
+
+#[tokio::test]
+async fn where_no_status_can_be_written_the_events_still_tell() {
+    let scene = Scene::widgets("faults-status").await;
+    scene.stored_old(&Batch::plain(5)).await;
+    let proxy = Proxy::start(scene.plane).await.unwrap();
+    let denied = Fault::status(403, "Forbidden", "cannot patch storagemigrations/status");
+    proxy.add(Rule::new(denied).method("PATCH").uri("/storagemigrations/").uri("/status"));
+    let _controller = scene.controller_through(&proxy, &[]).await;
+    scene.migrate(json!({})).await;
+    let events: Api<Event> = Api::all(scene.client.clone());
+    eventually("an event of the end", async || {
+        let events = events.list(&ListParams::default()).await.ok()?.items;
+        let tells = |e: &Event| {
+            e.reason.as_deref() == Some("Migrated")
+                && e.regarding.as_ref().is_some_and(|r| r.name.as_deref() == Some(scene.migration()))
+        };
+        events.iter().any(tells).then_some(())
+    })
+    .await;
+    assert_eq!(scene.stored().await, counts([("v1", 5)]));
+    assert_eq!(scene.stored_versions().await, ["v1"]);
+    assert_eq!(scene.status_of(scene.migration()).await.observed_generation, Some(-1));
 }

@@ -52,7 +52,9 @@ fn the_library_has_no_other_layers() {
 
 #[test]
 fn plan_neither_waits_nor_sends_nor_asks_for_the_time() {
-    for (path, code) in files_of("plan") {
+    // The model check is a test: it may tell how long it took.
+    let product = |(path, _): &(PathBuf, String)| !path.ends_with("plan/check.rs");
+    for (path, code) in files_of("plan").into_iter().filter(product) {
         let words: Vec<_> = words(&code).collect();
         let impure = IMPURE_WORDS.into_iter().filter(|word| words.contains(word));
         let impure: Vec<_> = impure.chain(IMPURE_PATHS.into_iter().filter(|it| code.contains(it))).collect();

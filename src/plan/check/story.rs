@@ -293,7 +293,8 @@ impl Story {
             self.world.move_flag();
         }
         if trim.resource_version() != self.world.crd().resource_version {
-            return self.run.trim_conflicted(trim);
+            let (run, seen) = self.split();
+            return run.trim_conflicted(trim, &seen, now);
         }
         self.trimmed(trim, now);
     }

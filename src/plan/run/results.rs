@@ -12,6 +12,9 @@ use crate::plan::{
 /// How soon a denied right or another migrator is asked for again.
 const REVIEW_AGAIN: Duration = Duration::from_secs(30);
 
+/// How soon a trim is tried again after somebody else wrote the CRD.
+const TRIM_AGAIN: Duration = Duration::from_secs(1);
+
 /// How soon silent API servers are looked at again: half the time between two renewals.
 const INSPECT_AGAIN: Duration = Duration::from_secs(5);
 
@@ -89,6 +92,7 @@ impl Run {
     pub fn inspected(&mut self, seen: &Observation<'_>, servers: &ApiServers, now: Moment) {
         self.health.succeeded();
         let Some(record) = seen.crd else { return };
+        self.leases_unread = servers.why_unknown().map(str::to_owned);
         let unheard = servers.unheard(record.quiet_for(now), seen.settle);
         if !unheard.is_empty() {
             let finding = sentence::waiting_for_servers(&unheard);
@@ -148,7 +152,7 @@ impl Run {
         seen: &Observation<'_>,
         now: Moment,
     ) {
-        let finding = sentence::migrated(&complete);
+        let finding = self.with_note(sentence::migrated(&complete));
         self.finish(complete, &finding, seen, now);
         if let Some(target) = &mut self.status.target {
             target.stored_versions_after = stored;
@@ -156,8 +160,11 @@ impl Run {
     }
 
     /// Somebody wrote the CRD between the look at it and the trim: look and decide again.
-    pub fn trim_conflicted(&mut self, trim: Trim) {
-        self.state = State::Trimming(trim.give_back());
+    pub fn trim_conflicted(&mut self, trim: Trim, seen: &Observation<'_>, now: Moment) {
+        let complete = trim.give_back();
+        let finding = sentence::trimming(&complete);
+        self.state = State::Trimming(complete);
+        self.pause(finding, TRIM_AGAIN, seen, now);
     }
 
     /// The trim could not be made.

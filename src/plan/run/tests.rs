@@ -115,7 +115,10 @@ fn the_trim_waits_for_a_server_that_fell_silent() {
 #[test]
 fn where_no_lease_can_be_read_settling_alone_counts() {
     let servers = Some(ApiServers::Unknown("forbidden".to_owned()));
-    assert_eq!(Stage { servers, ..Stage::new() }.go(), whole_run());
+    let mut stage = Stage { servers, ..Stage::new() };
+    assert_eq!(stage.go(), whole_run());
+    let message = &stage.status().conditions[0].message;
+    assert!(message.contains("Leases can't be read (forbidden)"), "{message}");
 }
 
 #[test]
@@ -383,6 +386,11 @@ fn a_trim_that_fails_is_tried_again() {
     assert_eq!(denied.go(), "AccessDenied until 30");
     denied.secs = 30;
     assert_eq!(denied.go(), "trim, Migrated");
+    let mut beaten = at_trim();
+    beaten.trim_conflicts();
+    assert_eq!(beaten.go(), "Trimming until 1");
+    beaten.secs = 1;
+    assert_eq!(beaten.go(), "trim, Migrated");
     let mut down = at_trim();
     down.trim_fails(&failure(500, "down"));
     assert_eq!(down.go(), "BackingOff until 1");

@@ -182,6 +182,16 @@ impl Stage {
         }
     }
 
+    /// A trim that somebody else's write of the CRD comes before.
+    pub(super) fn trim_conflicts(&mut self) {
+        let now = at(self.secs);
+        let servers = self.awake();
+        let (run, seen) = self.split();
+        if let Some(trim) = run.judge_trim(&seen, &servers, now) {
+            run.trim_conflicted(trim, &seen, now);
+        }
+    }
+
     pub(super) fn deny_list(&mut self) {
         let now = at(self.secs);
         let (run, seen) = self.split();
