@@ -1,0 +1,74 @@
+//! Objects that the server refuses: when they are tried again.
+
+use crate::plan::Outcome;
+use crate::plan::sample::failure;
+
+use super::stage::Stage;
+use super::{CONFIRM, generation};
+
+#[test]
+fn refused_objects_are_tried_again_ever_more_slowly_until_they_are_stored() {
+    let mut stage = Stage::new();
+    stage.answer = |object| (object.name == "b").then(|| Outcome::Refused(failure(422, "invalid")));
+    let mut waits = Vec::new();
+    for _ in 0..9 {
+        for _ in 0..10 {
+            let said = stage.go();
+            let until = said.rsplit(' ').next().and_then(|s| s.parse::<u64>().ok()).unwrap_or_default();
+            if said.ends_with(&format!("ObjectsRefused until {until}")) {
+                waits.push((until - stage.secs) / 60);
+                stage.secs = until;
+                break;
+            }
+            stage.secs = until;
+        }
+    }
+    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    assert_eq!(stage.status().progress.as_ref().map(|p| (p.refused, p.visited)), Some((1, 3)));
+    stage.answer = |_| None;
+    assert_eq!(stage.go(), format!("list, visit, list after b, {CONFIRM}, Migrated"));
+    assert!(stage.status().refusals.is_empty());
+}
+
+#[test]
+fn refused_objects_are_tried_again_at_once_when_asked_or_when_the_migration_or_the_crd_changes() {
+    let refused = || {
+        let mut stage = Stage::new();
+        stage.objects = [("b".to_owned(), 1)].into();
+        stage.answer = |_| Some(Outcome::Refused(failure(422, "invalid")));
+        for secs in [0, 1, 3] {
+            stage.secs = secs;
+            stage.go();
+        }
+        assert_eq!(stage.at(4), "ObjectsRefused until 63");
+        stage
+    };
+    let mut edited = refused();
+    edited.edit(|_| {});
+    assert_eq!(edited.at(4), "list");
+    let mut schema = refused();
+    schema.see(generation(8));
+    assert_eq!(schema.at(4), "list");
+    let mut asked = refused();
+    asked.retry = Some("1");
+    for secs in [4, 5, 7] {
+        asked.secs = secs;
+        asked.go();
+    }
+    assert_eq!(asked.at(8), "ObjectsRefused until 127", "one value asks once");
+    asked.retry = Some("2");
+    assert_eq!(asked.at(8), "list");
+}
+
+#[test]
+fn one_object_that_always_fails_ends_refused_and_holds_up_nobody() {
+    let mut stage = Stage::new();
+    stage.answer = |object| (object.name == "a").then(|| Outcome::Deferred(failure(500, "not decodable")));
+    for secs in 0..60 {
+        stage.secs = secs;
+        stage.go();
+    }
+    assert!(stage.at(60).starts_with("ObjectsRefused"));
+    assert_eq!(stage.status().refusals.len(), 1);
+    assert_eq!(stage.status().progress.as_ref().map(|p| p.summary.as_str()), Some("3/3 100%"));
+}
