@@ -29,6 +29,7 @@ enum Command {
     /// Acts on the StorageMigrations in the cluster until it is told to stop
     Controller(controller::Args),
     /// Migrates custom resources now, without any StorageMigration in the cluster
+    #[command(after_help = exit::HELP)]
     Migrate(migrate::Args),
     /// Prints the CustomResourceDefinition of StorageMigration as YAML
     Crd,

@@ -63,8 +63,12 @@ impl Exit {
         let mut line = format!("error: {error}");
         let mut source = error.source();
         while let Some(cause) = source {
-            line.push_str(": ");
-            line.push_str(&cause.to_string());
+            let text = cause.to_string();
+            // Errors of kube and of the log filter have told their cause already.
+            if !line.ends_with(&text) {
+                line.push_str(": ");
+                line.push_str(&text);
+            }
             source = cause.source();
         }
         show(&line);

@@ -120,7 +120,7 @@ pub fn judge_crd(spec: &StorageMigrationSpec, crd: Option<&Crd>, begun: bool) ->
     let name = spec.resource.crd_name();
     let Some(crd) = crd else {
         let message = format!(
-            "there is no CustomResourceDefinition {name}: check spec.resource, or install it; restow starts by itself then"
+            "there is no CustomResourceDefinition {name}: check group and plural name, or install it; a StorageMigration starts by itself then"
         );
         return Some(Finding::new(Reason::TargetNotFound, message));
     };
@@ -170,7 +170,7 @@ pub fn judge(spec: &StorageMigrationSpec, crd: Option<&Crd>, begun: bool, around
     }
     if !missing_rights.is_empty() {
         let message = format!(
-            "restow lacks these rights: {}; grant them with a ClusterRole labelled rbac.restow.dev/aggregate-to-targets: \"true\"",
+            "restow lacks these rights: {}; grant them, to a controller with a ClusterRole labelled rbac.restow.dev/aggregate-to-targets: \"true\"",
             missing_rights.join(", ")
         );
         return Verdict::Declined(Finding::new(Reason::AccessDenied, message));
