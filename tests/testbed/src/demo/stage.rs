@@ -80,7 +80,8 @@ impl Stage {
         access::grant_target(&self.plane, &self.kind.group, self.kind.plural)
             .await
             .doing("grant restow the CronTabs")?;
-        let mut flags = ["--settle", SETTLE, "--admin-address", ADMIN_ADDRESS].map(str::to_owned).to_vec();
+        let flags = ["--namespace", access::NAMESPACE, "--settle", SETTLE, "--admin-address", ADMIN_ADDRESS];
+        let mut flags = flags.map(str::to_owned).to_vec();
         if let Some(pace) = writes_per_second {
             flags.extend(["--writes-per-second".to_owned(), pace.to_string()]);
         }
