@@ -62,6 +62,10 @@ pub struct TargetStatus {
     #[serde(rename = "crdUID")]
     pub crd_uid: String,
 
+    /// Once the run is done: its latest generation that is known to store objects as the run left them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crd_generation: Option<i64>,
+
     /// Its `status.storedVersions` when the run started.
     #[serde(default)]
     pub stored_versions_before: Vec<String>,

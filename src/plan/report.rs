@@ -68,6 +68,9 @@ pub(super) fn status(
         State::Done => {
             status.checkpoint = None;
             status.completion_time.get_or_insert(Time(now));
+            if let (Some(target), Some(record)) = (&mut status.target, seen.crd) {
+                target.crd_generation = Some(record.crd().generation);
+            }
         }
         State::Working | State::Stalled => status.completion_time = None,
     }
@@ -107,6 +110,7 @@ fn show_sweep(status: &mut StorageMigrationStatus, swept: Swept<'_>, seen: &Obse
     status.target = Some(TargetStatus {
         storage_version: target.version().to_owned(),
         crd_uid: accepted.uid.clone(),
+        crd_generation: None,
         stored_versions_before: before
             .map_or_else(|| accepted.stored_versions.clone(), |t| t.stored_versions_before),
         stored_versions_after: seen
@@ -132,6 +136,7 @@ fn show_idle(status: &mut StorageMigrationStatus, seen: &Observation<'_>, reason
                 Some(TargetStatus {
                     storage_version: crd.storage_version()?.name.clone(),
                     crd_uid: crd.uid.clone(),
+                    crd_generation: None,
                     stored_versions_before: crd.stored_versions.clone(),
                     stored_versions_after: crd.stored_versions.clone(),
                 })

@@ -13,6 +13,7 @@ fn migration(name: &str, created: i64, says: Option<Reason>) -> StorageMigration
         observed_generation: Some(3),
         conditions: Conditions::build(&[], reason, "", 3, clock(0)),
         target: Some(TargetStatus {
+            crd_generation: None,
             storage_version: "v1".to_owned(),
             crd_uid: "crd-1".to_owned(),
             ..TargetStatus::default()

@@ -18,12 +18,15 @@ impl Run {
         let finding = report::finding_of(&self.status).filter(|f| report::is_done(f.reason))?;
         let crd = record.crd();
         let same_generation = self.status.observed_generation == Some(seen.generation);
+        // Where storedVersions is kept, it doesn't tell of a flag that moved away and back.
+        let since = self.status.target.as_ref().and_then(|target| target.crd_generation);
+        let unbroken = since.is_some_and(|generation| record.is_unbroken_since(generation));
         let done = match (seen.spec.mode, seen.spec.stored_versions) {
             (Mode::Always, StoredVersions::Trim) => same_generation && crd.is_trimmed(),
-            (Mode::Always, StoredVersions::Keep) => same_generation,
+            (Mode::Always, StoredVersions::Keep) => same_generation && unbroken,
             (Mode::IfStale, StoredVersions::Trim) => crd.is_trimmed(),
             (Mode::IfStale, StoredVersions::Keep) => {
-                finding.reason == Reason::MigratedNotTrimmed || crd.is_trimmed()
+                (finding.reason == Reason::MigratedNotTrimmed && unbroken) || crd.is_trimmed()
             }
         };
         // Whoever expects another version by now must not read that all is done.

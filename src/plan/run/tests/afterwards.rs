@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{Mode, Pace, StorageMigrationStatus};
+use crate::api::{Mode, Pace, StorageMigrationStatus, StoredVersions};
 use crate::plan::sample::{at, crd, failure, moved, quiet};
 use crate::plan::{Crd, Outcome, PageRequest, Seal, Step};
 
@@ -129,6 +129,27 @@ fn a_full_run_goes_on_at_the_same_place_after_a_break_and_at_another_pace() {
         spec.pace = Some(Pace { writes_per_second: Some(5), max_in_flight: None });
     });
     assert_eq!(stage.at(1), "list after b");
+}
+
+#[test]
+fn a_kept_result_stands_until_the_flag_may_have_moved_away_and_back() {
+    for mode in [Mode::IfStale, Mode::Always] {
+        let mut stage = Stage::new();
+        (stage.spec.stored_versions, stage.spec.mode) = (StoredVersions::Keep, mode);
+        stage.go();
+        assert_eq!(stage.at(100), "MigratedNotTrimmed");
+        // A change that was seen to be harmless, and one that nobody saw.
+        stage.see(Crd { generation: 8, ..crd() });
+        assert_eq!(stage.at(200), "MigratedNotTrimmed");
+        let mut restarted = stage.restarted();
+        assert_eq!(restarted.at(300), "MigratedNotTrimmed");
+        restarted = stage.restarted();
+        restarted.crd = Some(quiet(Crd { generation: 10, ..crd() }));
+        assert_eq!(
+            restarted.go(),
+            "review, inspect, list, visit, list after b, visit, inspect, list, list after b, trim, MigratedNotTrimmed"
+        );
+    }
 }
 
 #[test]
