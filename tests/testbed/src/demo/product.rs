@@ -29,6 +29,8 @@ pub(super) async fn build() -> Result<PathBuf, Failure> {
         ])
         .arg(target)
         .current_dir(workspace()?)
+        // Set by the cargo that runs the demo: build scripts that see it are run again by every other build.
+        .env_remove("CARGO_MANIFEST_DIR")
         .kill_on_drop(true)
         .status()
         .await
