@@ -146,7 +146,16 @@ async fn one(engine: &Engine, spec: StorageMigrationSpec, progress: &Progress, g
     let resource = spec.resource.clone();
     if let Err(failure) = engine.look_up(&resource).await {
         let message = format!("can't read the CustomResourceDefinition {}: {failure}", resource.crd_name());
-        return Ended::failed(resource, message, StorageMigrationStatus::default());
+        let status = StorageMigrationStatus::default();
+        if failure.code == Some(403) {
+            return Ended {
+                resource,
+                finding: Finding::new(Reason::AccessDenied, message),
+                status,
+                failed: false,
+            };
+        }
+        return Ended::failed(resource, message, status);
     }
     let mut migration = Migration::new(StorageMigrationStatus::default());
     let changed = Notify::new();

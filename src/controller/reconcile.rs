@@ -108,7 +108,11 @@ async fn publish(
     // An event is told even where the status can't be: it may be all that the user sees.
     if book.tell(finding) {
         let target = migration.spec.resource.to_string();
-        tracing::info!(migration = name, target, reason = finding.reason.as_str(), "{}", finding.message);
+        let (reason, message) = (finding.reason.as_str(), &finding.message);
+        match finding.reason.state() {
+            State::Stalled => tracing::warn!(migration = name, target, reason, "{message}"),
+            State::Done | State::Working => tracing::info!(migration = name, target, reason, "{message}"),
+        }
         context.events.write(migration, finding).await;
         if finding.reason.state() != State::Working {
             // Another StorageMigration may have waited for this one.

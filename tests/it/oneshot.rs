@@ -3,6 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::PostParams;
 use serde_json::Value;
 use testbed::access;
 use testbed::crd::Fixture;
@@ -93,6 +97,18 @@ async fn what_stands_in_the_way_ends_with_4_and_no_object_is_asked_for() {
     let denied = scene.run_migrate(&["-o", "json"]).await;
     let missing = "patch customresourcedefinitions.apiextensions.k8s.io/status widgets.oneshot-blocked";
     blocked(denied, "AccessDenied", missing).await;
+
+    // Who may not even read the CRD.
+    let nobody = ServiceAccount {
+        metadata: ObjectMeta { name: Some("oneshot-nobody".to_owned()), ..ObjectMeta::default() },
+        ..ServiceAccount::default()
+    };
+    let accounts: Api<ServiceAccount> = Api::namespaced(scene.client.clone(), "default");
+    accounts.create(&PostParams::default(), &nobody).await.unwrap();
+    let token = scene.plane.service_account_token("default", "oneshot-nobody").await;
+    let denied = with_kubeconfig(&scene, &scene.plane.kubeconfig_file(&token)).await;
+    assert_eq!(denied.exit, Exit::Code(4), "{denied:?}");
+    assert!(denied.stdout.contains("AccessDenied"), "{denied:?}");
 }
 
 #[tokio::test]
