@@ -101,12 +101,6 @@ impl Run {
         &self.status
     }
 
-    /// How the target has answered of late.
-    #[must_use]
-    pub fn health(&self) -> &Health {
-        &self.health
-    }
-
     /// The sweep that is under way, for listing and visiting.
     pub fn sweep(&mut self) -> Option<(&mut Sweep, &mut Health)> {
         match &mut self.state {
