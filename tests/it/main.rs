@@ -21,6 +21,8 @@ mod field_target;
 mod field_trim;
 mod field_writes;
 mod generated;
+mod history;
+mod kills;
 mod kubectl;
 mod layering;
 mod migrates;

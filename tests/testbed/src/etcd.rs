@@ -117,12 +117,20 @@ impl Etcd {
 
     /// All objects of a resource as of one moment, in the order of their keys.
     pub async fn values(&self, group: &str, plural: &str) -> Vec<Stored> {
+        self.values_from(group, plural, None).await
+    }
+
+    /// The same as of a revision, which must not have been compacted away.
+    pub async fn values_at(&self, group: &str, plural: &str, revision: i64) -> Vec<Stored> {
+        self.values_from(group, plural, Some(revision.to_string())).await
+    }
+
+    async fn values_from(&self, group: &str, plural: &str, mut revision: Option<String>) -> Vec<Stored> {
         let prefix = format!("/registry/{group}/{plural}/");
         // The end of a prefix is the prefix with its last byte one higher; the one after '/' is '0'.
         let end = BASE64.encode(format!("/registry/{group}/{plural}0"));
         let mut found: Vec<Stored> = Vec::new();
         let mut from = prefix;
-        let mut revision = None;
         loop {
             let range = self.range(json!({
                 "key": BASE64.encode(&from), "range_end": end, "limit": PAGE_SIZE.to_string(), "revision": revision,
@@ -141,6 +149,25 @@ impl Etcd {
     pub async fn get(&self, key: &str) -> Option<Stored> {
         let range = self.range(json!({ "key": BASE64.encode(key) })).await;
         range.kvs.into_iter().next().map(KeyValue::decode)
+    }
+
+    /// What was stored under a key at a revision, and since, oldest first. Nothing of that may have been compacted away.
+    pub async fn history(&self, key: &str, since: i64) -> Vec<Stored> {
+        let mut found: Vec<Stored> = Vec::new();
+        while found.last().is_none_or(|oldest| oldest.revision > since) {
+            let revision = found.last().map(|newer| (newer.revision - 1).to_string());
+            let range = self.range(json!({ "key": BASE64.encode(key), "revision": revision })).await;
+            let Some(older) = range.kvs.into_iter().next() else { break };
+            found.push(older.decode());
+        }
+        found.reverse();
+        found
+    }
+
+    /// The present revision of all.
+    pub async fn revision(&self) -> i64 {
+        let header = self.range(json!({ "key": BASE64.encode("/") })).await.header;
+        header.revision.parse().expect("a revision is a number")
     }
 
     /// Stores bytes under a key, as a lagging API server would.

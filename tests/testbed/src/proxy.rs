@@ -20,6 +20,7 @@ use hyper_util::server::conn::auto::Builder;
 use jiff::Timestamp;
 use kube::{Client, Config};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::control_plane::ControlPlane;
@@ -60,6 +61,8 @@ pub struct ProxyError(#[source] Box<dyn std::error::Error + Send + Sync>);
 #[derive(Debug)]
 struct Shared {
     books: Mutex<Books>,
+    /// How many requests are held.
+    held: watch::Sender<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -84,7 +87,7 @@ impl Proxy {
         let mut config: Config = plane.admin_config();
         config.auth_info = kube::config::AuthInfo::default();
         let upstream = Client::try_from(config).map_err(|e| ProxyError(e.into()))?;
-        let shared = Arc::new(Shared { books: Mutex::default() });
+        let shared = Arc::new(Shared { books: Mutex::default(), held: watch::Sender::new(0) });
         let task = tokio::spawn(accept(listener, upstream, Arc::clone(&shared)));
         Ok(Self { address, shared, task })
     }
@@ -146,6 +149,12 @@ impl Shared {
         (books.passed.len() - 1, fault)
     }
 
+    /// Keeps whoever sent a request waiting for as long as he likes.
+    async fn hold<T>(&self) -> T {
+        self.held.send_modify(|held| *held += 1);
+        std::future::pending().await
+    }
+
     fn answered(&self, place: usize, response: &Response<Body>) {
         self.books().passed[place].code = Some(response.status().as_u16());
     }
@@ -192,6 +201,12 @@ async fn handle(
             drop(answered.into_body().collect().await);
             return Err(CutOff);
         }
+        Some(Fault::HoldBefore) => return shared.hold().await,
+        Some(Fault::HoldAfter) => {
+            // Its head is enough: the API server has acted by then, and a watch has no end.
+            let _answered = forward(request, &upstream).await?;
+            return shared.hold().await;
+        }
         Some(Fault::Edit(edit)) => {
             let (head, body) = forward(request, &upstream).await?.into_parts();
             let body = axum::body::to_bytes(body, BODY_MAX).await.map_err(|_| CutOff)?;
@@ -224,6 +239,12 @@ async fn forward(request: Request<Incoming>, upstream: &Client) -> Result<Respon
 const ARRIVAL: Duration = Duration::from_mins(1);
 
 impl Proxy {
+    /// Waits until a request is held.
+    pub async fn until_held(&self) {
+        // It can't be closed: the sender is next to it.
+        drop(self.shared.held.subscribe().wait_for(|held| *held > 0).await);
+    }
+
     /// Waits until at least `wanted` requests with this method and this text in their URI have come.
     ///
     /// # Panics

@@ -35,6 +35,10 @@ pub enum Fault {
     CutBefore,
     /// The connection is closed after the API server has acted on it.
     CutAfter,
+    /// Nothing is done any more: the API server never sees it, and whoever sent it waits.
+    HoldBefore,
+    /// The API server acts on it, and whoever sent it waits for the answer in vain.
+    HoldAfter,
     /// The body of the answer is changed.
     Edit(fn(Vec<u8>) -> Vec<u8>),
 }
@@ -108,7 +112,12 @@ impl Fault {
             Self::Answer { code, status, retry_after_seconds: _ } => {
                 Self::Answer { code, status, retry_after_seconds: Some(seconds) }
             }
-            other @ (Self::Delay(_) | Self::CutBefore | Self::CutAfter | Self::Edit(_)) => other,
+            other @ (Self::Delay(_)
+            | Self::CutBefore
+            | Self::CutAfter
+            | Self::HoldBefore
+            | Self::HoldAfter
+            | Self::Edit(_)) => other,
         }
     }
 }
