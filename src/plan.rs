@@ -32,7 +32,7 @@ mod target;
 mod trim;
 mod visit;
 
-pub use answer::{Details, Failure};
+pub use answer::{Cause, Details, Failure};
 pub use crd::{Crd, CrdRecord, CrdVersion};
 pub use finding::Finding;
 pub use health::Health;

@@ -13,7 +13,7 @@ use kube::core::request::Error as BuildError;
 use serde::de::DeserializeOwned;
 
 use super::Cluster;
-use crate::plan::{Details, Failure};
+use crate::plan::{Cause, Details, Failure};
 
 /// How long an answer may take. The server gives up after 60 s by itself (kube-apiserver `--request-timeout`).
 const ANSWER_TIME: Duration = Duration::from_secs(70);
@@ -89,7 +89,10 @@ fn refusal(code: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
         let message = String::from_utf8_lossy(&body[..body.len().min(1024)]).trim().to_owned();
         return Failure { code: Some(code), message, retry_after, ..Failure::default() };
     };
-    let details = status.details.map(|d| Details { group: d.group, kind: d.kind, name: d.name });
+    let details = status.details.map(|d| {
+        let causes = d.causes.into_iter().map(|c| Cause { field: c.field, message: c.message });
+        Details { group: d.group, kind: d.kind, name: d.name, causes: causes.collect() }
+    });
     Failure {
         code: Some(code),
         reason: status.reason,

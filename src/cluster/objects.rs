@@ -51,10 +51,14 @@ impl Cluster {
     /// `list` on the resource.
     pub async fn list(&self, target: &Target, page: &PageRequest) -> Listing {
         let first = self.list_in(target, target.version(), page).await;
-        let Listing::Unreadable(_) = first else { return first };
+        if !may_be_readable_elsewhere(&first, page) {
+            return first;
+        }
         for version in target.other_versions() {
             let listing = self.list_in(target, version, page).await;
-            let Listing::Unreadable(_) = listing else { return listing };
+            if !may_be_readable_elsewhere(&listing, page) {
+                return listing;
+            }
         }
         first
     }
@@ -115,6 +119,16 @@ impl Cluster {
 
     async fn look(&self, path: &Request, object: &Object) -> Result<(), Failure> {
         self.call::<PartialObject>(path.get_metadata(&object.name, &GetParams::default())).await.map(|_| ())
+    }
+}
+
+/// Whether one object may have failed the page in this version alone. Servers before Kubernetes 1.37 give no reason with
+/// that, so it is tried where the page has but one object.
+fn may_be_readable_elsewhere(listing: &Listing, page: &PageRequest) -> bool {
+    match listing {
+        Listing::Unreadable(_) => true,
+        Listing::Deferred(failure) => failure.code == Some(500) && page.limit == 1,
+        Listing::Listed(_) | Listing::Expired(_) | Listing::Denied(_) => false,
     }
 }
 

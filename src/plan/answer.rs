@@ -28,6 +28,17 @@ pub struct Details {
     pub kind: String,
     /// The name of the object.
     pub name: String,
+    /// What is wrong in detail.
+    pub causes: Vec<Cause>,
+}
+
+/// One of the causes that an answer gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cause {
+    /// What it is about: of an object that can't be read the key in etcd.
+    pub field: String,
+    /// What the server says of it.
+    pub message: String,
 }
 
 impl std::fmt::Display for Failure {

@@ -14,8 +14,8 @@ use crate::api::{Mode, Reason, StorageMigrationSpec, StorageMigrationStatus};
 
 use super::target::judge_crd;
 use super::{
-    CompleteSweep, Conclusion, Crd, CrdRecord, Drift, Finding, Health, Moment, Observation, PageRequest,
-    Seal, Step, Sweep, checkpoint, report, sentence,
+    CompleteSweep, Conclusion, Crd, CrdRecord, Drift, Finding, Health, Moment, Observation, Seal, Step,
+    Sweep, checkpoint, report, sentence,
 };
 
 /// A migration's state in this process.
@@ -288,7 +288,7 @@ impl Run {
         Some(Step::Hold(finding, Some(now.uptime + left.min(COUNT_DOWN))))
     }
 
-    fn sweep_on(&mut self, sweep: Sweep, seen: &Observation<'_>, now: Moment) -> Step {
+    fn sweep_on(&mut self, mut sweep: Sweep, seen: &Observation<'_>, now: Moment) -> Step {
         if let Some((wait, said)) = self.health.held(now.uptime) {
             let finding = sentence::backing_off(wait, said);
             self.state = State::Sweeping(sweep);
@@ -296,9 +296,8 @@ impl Run {
         }
         let step = if sweep.has_certain(now.uptime) {
             Step::Visit
-        } else if let Some(token) = sweep.wanted_page() {
-            let continue_token = token.map(str::to_owned);
-            Step::List(PageRequest { continue_token, limit: seen.limits.page_size(seen.spec) })
+        } else if sweep.wanted_page().is_some() {
+            Step::List(sweep.request(seen.limits.page_size(seen.spec)))
         } else if sweep.has_due(now.uptime) {
             Step::Visit
         } else if let Some(due) = sweep.next_due() {

@@ -3,8 +3,12 @@
 //! A [`CompleteSweep`] is made in this file alone, and only from a confirm in which nothing is left unvisited, in flight,
 //! deferred or refused. What an answer means is decided in `outcome`, when to pause in `health`.
 
+mod hunt;
+mod pages;
+mod paging;
 #[cfg(test)]
 mod tests;
+mod token;
 mod turns;
 
 use std::collections::VecDeque;
@@ -13,17 +17,15 @@ use std::time::Duration;
 use crate::api::{Checkpoint, CheckpointPhase, RefusedObject};
 
 use super::visit::{Effect, Postponed};
-use super::{Memory, Object, Outcome, Page, Refusals, Tally, Target, Visit};
-
-/// The most objects that wait for another attempt; past it no page is listed until some are settled.
-const POSTPONED_MAX: usize = 1000;
+use super::{Memory, Object, Outcome, Refusals, Tally, Target, Visit};
+use paging::{Paging, Position};
 
 /// All pages once, as far as it got.
 #[derive(Debug)]
 pub struct Sweep {
     target: Target,
     pass: Pass,
-    position: Position,
+    paging: Paging,
     pending: VecDeque<Object>,
     postponed: Vec<Postponed>,
     in_flight: usize,
@@ -75,13 +77,6 @@ enum Pass {
     Confirm(i64),
 }
 
-/// Where the list goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Position {
-    Next(Option<String>),
-    End,
-}
-
 impl Sweep {
     /// A first sweep from the first page.
     #[must_use]
@@ -90,7 +85,7 @@ impl Sweep {
         Self {
             target,
             pass: Pass::First,
-            position: Position::Next(None),
+            paging: Paging::at(Position::Next(None)),
             pending: VecDeque::new(),
             postponed: Vec::new(),
             in_flight: 0,
@@ -125,14 +120,14 @@ impl Sweep {
         let token = checkpoint.continue_token.clone();
         sweep.tally = Tally::carried_over(checkpoint);
         sweep.refusals = Refusals::carried_over(checkpoint.refused, refused);
-        sweep.position = match checkpoint.phase {
+        sweep.paging = Paging::at(match checkpoint.phase {
             CheckpointPhase::Sweeping => Position::Next(token),
             CheckpointPhase::Confirming if is_sealed && checkpoint.crd_generation == generation => {
                 sweep.pass = Pass::Confirm(generation);
                 Position::Next(token)
             }
             CheckpointPhase::Confirming => Position::End,
-        };
+        });
         // Made anew: restow's seal goes on no word of anybody else's.
         sweep.save_checkpoint();
         sweep
@@ -166,40 +161,6 @@ impl Sweep {
     #[must_use]
     pub fn checkpoint(&self) -> &Checkpoint {
         &self.checkpoint
-    }
-
-    /// The token of the page that is to be listed next: `Some(None)` is the first page, `None` that none is wanted now.
-    #[must_use]
-    pub fn wanted_page(&self) -> Option<Option<&str>> {
-        match &self.position {
-            Position::Next(token) if self.pending.is_empty() && self.postponed.len() < POSTPONED_MAX => {
-                Some(token.as_deref())
-            }
-            Position::Next(_) | Position::End => None,
-        }
-    }
-
-    /// Takes in the page that was wanted. Objects that are as their visit left them need nothing.
-    pub fn list(&mut self, page: Page) {
-        let Page { objects, continue_token, remaining } = page;
-        self.save_checkpoint();
-        self.tally.listed(objects.len() as u64, remaining, self.is_confirm());
-        for object in objects {
-            if self.memory.knows(&object) {
-                self.witness.get_or_insert(object);
-            } else if !self.postponed.iter().any(|p| p.is_of(&object)) {
-                self.pending.push_back(object);
-            }
-        }
-        self.position = continue_token.map_or(Position::End, |token| Position::Next(Some(token)));
-    }
-
-    /// Takes in that the token has expired: the list goes on with `token`, or from the first page.
-    pub fn list_expired(&mut self, token: Option<String>) {
-        match token {
-            Some(_) => self.position = Position::Next(token),
-            None => self.list_again(),
-        }
     }
 
     /// Takes in what came of a visit.
@@ -248,7 +209,7 @@ impl Sweep {
     /// Says what is next.
     #[must_use]
     pub fn conclude(self) -> Conclusion {
-        let open = self.position != Position::End
+        let open = !self.paging.is_at_end()
             || !self.pending.is_empty()
             || !self.postponed.is_empty()
             || self.in_flight > 0;
@@ -281,7 +242,7 @@ impl Sweep {
 
     fn rewind(&mut self, pass: Pass) {
         self.pass = pass;
-        self.position = Position::Next(None);
+        self.paging.rewind();
         self.pending.clear();
         self.postponed.clear();
         self.in_flight = 0;
@@ -289,7 +250,7 @@ impl Sweep {
 
     /// Goes through the list from its first page once more. Whatever was refused is found again.
     fn list_again(&mut self) {
-        self.position = Position::Next(None);
+        self.paging.rewind();
         self.refusals = Refusals::default();
         // Where nothing was visited in this process, the counts are those of before a restart.
         self.tally.starts_over(self.is_confirm(), self.successes == 0);
@@ -300,7 +261,7 @@ impl Sweep {
     /// In the first sweep objects may be left open behind the place, as the confirm visits whatever this process doesn't
     /// remember. In the confirm none may be.
     fn save_checkpoint(&mut self) {
-        let (phase, generation, token) = match (self.pass, &self.position) {
+        let (phase, generation, token) = match (self.pass, self.paging.position()) {
             (Pass::First, Position::Next(token)) => {
                 (CheckpointPhase::Sweeping, self.target.accepted().generation, token.clone())
             }

@@ -105,6 +105,16 @@ impl Tally {
         }
     }
 
+    /// An object stands in the list that can't be listed.
+    pub(super) fn unreadable(&mut self, confirm: bool) {
+        self.refused(confirm);
+        if confirm {
+            add_one(&mut self.confirmed);
+        } else {
+            add_one(&mut self.listed);
+        }
+    }
+
     pub(super) fn confirm_starts(&mut self) {
         self.total = Some(self.visited());
         self.confirmed = 0;

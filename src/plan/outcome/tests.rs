@@ -6,7 +6,8 @@ use crate::plan::{Details, Failure};
 
 fn about(code: u16, kind: &str, name: &str) -> Failure {
     let group = if kind == "widgets" { "example.com" } else { "" };
-    let details = Details { group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned() };
+    let details =
+        Details { group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned(), causes: Vec::new() };
     Failure { details: Some(details), ..failure(code, "said") }
 }
 
@@ -83,7 +84,7 @@ fn an_answer_to_a_visit_means() {
 fn a_second_look_at_an_object_that_was_not_found_means() {
     let own = || about(404, "widgets", "a");
     let core_group = Failure {
-        details: Some(Details { name: "a".to_owned(), kind: "widgets".to_owned(), group: String::new() }),
+        details: Some(Details { name: "a".to_owned(), kind: "widgets".to_owned(), ..Details::default() }),
         ..failure(404, "not found")
     };
     let table = [

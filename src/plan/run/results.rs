@@ -61,19 +61,23 @@ impl Run {
     /// A page was asked for.
     pub fn listed(&mut self, listing: Listing, seen: &Observation<'_>, now: Moment) {
         let Some((sweep, health)) = self.sweep() else { return };
-        match listing {
+        let held_for = match listing {
             Listing::Listed(page) => {
-                health.succeeded();
-                sweep.list(page);
+                // That it answers what stands in the way of a page doesn't show that it is well.
+                if sweep.is_on_course() {
+                    health.succeeded();
+                }
+                sweep.list(page)
             }
             Listing::Expired(token) => sweep.list_expired(token),
             Listing::Denied(failure) => {
                 let message = format!("restow may not list {}: {failure}", seen.spec.resource);
-                self.pause(Finding::new(Reason::AccessDenied, message), REVIEW_AGAIN, seen, now);
+                return self.pause(Finding::new(Reason::AccessDenied, message), REVIEW_AGAIN, seen, now);
             }
-            Listing::Unreadable(failure) | Listing::Deferred(failure) => {
-                health.request_failed(&failure, now.uptime);
-            }
+            Listing::Unreadable(failure) | Listing::Deferred(failure) => sweep.list_failed(failure),
+        };
+        if let Some(failure) = held_for {
+            health.request_failed(&failure, now.uptime);
         }
     }
 

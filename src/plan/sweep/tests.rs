@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod model;
+mod unreadable;
 
 use std::time::Duration;
 

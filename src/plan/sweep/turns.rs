@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Position, Sweep};
+use super::Sweep;
 use crate::plan::Visit;
 use crate::plan::visit::Postponed;
 
@@ -65,7 +65,7 @@ impl Sweep {
     pub(super) fn lacks_witness(&self) -> bool {
         self.witness.is_none()
             && !self.sought
-            && self.position == Position::End
+            && self.paging.is_at_end()
             && self.pending.is_empty()
             && self.in_flight == 0
             && !self.postponed.is_empty()

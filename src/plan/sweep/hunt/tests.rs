@@ -1,0 +1,87 @@
+use std::collections::BTreeMap;
+
+use super::{Hunt, Hunted};
+
+/// Those that can be read, those that can't, where the list fails, and what is found.
+type Row<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a str, &'a str);
+
+/// Keys, and whether each can be read.
+fn world(good: &[&str], bad: &[&str]) -> BTreeMap<String, bool> {
+    let with = |keys: &[&str], readable| -> Vec<_> {
+        keys.iter().map(|key| ((*key).to_owned(), readable)).collect()
+    };
+    with(good, true).into_iter().chain(with(bad, false)).collect()
+}
+
+/// What is found after `low`, and with how many probes.
+fn hunt(world: &BTreeMap<String, bool>, low: &str) -> (Option<String>, u32) {
+    let mut hunt = Hunt::new(low.to_owned());
+    for probes in 1..10_000 {
+        let after = hunt.probe();
+        // A list of one object: the first after the key, if there is one.
+        let readable = world.iter().find(|(key, _)| **key > after).is_none_or(|(_, readable)| *readable);
+        match hunt.answered(readable) {
+            Hunted::Open(next) => hunt = next,
+            Hunted::Found(key) => return (Some(key), probes),
+            Hunted::Nothing => return (None, probes),
+        }
+    }
+    (None, 10_000)
+}
+
+#[test]
+fn the_object_is_found_wherever_it_is() {
+    let long = "z".repeat(63) + "/" + &"y".repeat(253);
+    let long = long.as_str();
+    let table: [Row<'_>; 12] = [
+        ("among others", &["default/w1", "default/w3"], &["default/w2"], "default/w1", "default/w2"),
+        ("as the first one", &["default/w3"], &["default/w2"], "", "default/w2"),
+        ("as the last one", &["default/w1"], &["shop/a"], "default/w1", "shop/a"),
+        ("as the only one", &[], &["a"], "", "a"),
+        ("right after the one before", &["a"], &["a-"], "a", "a-"),
+        ("in the next namespace", &["a/z", "b.c/z"], &["b/a"], "b.c/z", "b/a"),
+        ("with a longer name", &["w1", "w2"], &["w1.example.com"], "w1", "w1.example.com"),
+        ("before a namesake that is longer", &["w1", "w20"], &["w2"], "w1", "w2"),
+        ("with the longest of names", &["a"], &[long], "a", long),
+        ("close before another that can't be read", &["w1", "w3", "w5"], &["w2", "w4"], "w1", "w2"),
+        ("the last of neighbours", &["w1", "w5"], &["w2", "w3", "w4"], "w1", "w4"),
+        ("the last of all", &[], &["a/a", "a/b", "b/a"], "", "b/a"),
+    ];
+    for (case, good, bad, low, expected) in table {
+        let (found, probes) = hunt(&world(good, bad), low);
+        assert_eq!(found.as_deref(), Some(expected), "{case}");
+        assert!(
+            probes < 60 + 25 * u32::try_from(expected.len()).unwrap_or(u32::MAX),
+            "{case}: {probes} probes"
+        );
+    }
+}
+
+#[test]
+fn where_nothing_can_be_listed_or_everything_again_no_object_is_found() {
+    assert_eq!(Hunt::new("a".to_owned()).answered(false), Hunted::Nothing);
+    assert_eq!(hunt(&world(&["a", "b"], &[]), "a"), (None, 2));
+    assert_eq!(hunt(&world(&[], &[]), ""), (None, 2));
+}
+
+#[test]
+fn a_hunt_ends_whatever_is_answered() {
+    for seed in 1u64..500 {
+        let mut hunt = Hunt::new("default/w1".to_owned());
+        let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut ended = false;
+        for _ in 0..10_000 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            match hunt.answered(random.is_multiple_of(2)) {
+                Hunted::Open(next) => hunt = next,
+                Hunted::Found(_) | Hunted::Nothing => {
+                    ended = true;
+                    break;
+                }
+            }
+        }
+        assert!(ended, "seed {seed}");
+    }
+}
