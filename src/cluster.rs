@@ -26,3 +26,6 @@ pub use seal_key::SealKey;
 pub use slim_crd::SlimCrd;
 
 pub use kube::runtime::watcher::Error as WatchError;
+
+/// What restow is called in `managedFields`.
+const FIELD_MANAGER: &str = "restow";

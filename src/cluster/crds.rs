@@ -10,7 +10,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Resource, ResourceExt};
 use serde_json::json;
 
-use super::{Cluster, SlimCrd, WatchError};
+use super::{Cluster, FIELD_MANAGER, SlimCrd, WatchError};
 use crate::plan::{Crd, Failure, Trim};
 
 /// CRDs asked for at once when a watch starts: with schemas of 300 KB each, 6 MB.
@@ -82,7 +82,7 @@ impl Cluster {
             "metadata": { "resourceVersion": trim.resource_version() },
             "status": { "storedVersions": trim.stored_versions() },
         });
-        let params = PatchParams { field_manager: Some("restow".to_owned()), ..PatchParams::default() };
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let request = Request::new(SlimCrd::url_path(&(), None)).patch_subresource(
             "status",
             trim.crd_name(),

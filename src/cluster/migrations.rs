@@ -5,7 +5,7 @@ use kube::core::{DeserializeGuard, Request};
 use kube::{Client, Resource};
 use serde_json::json;
 
-use super::Cluster;
+use super::{Cluster, FIELD_MANAGER};
 use crate::api::{StorageMigration, StorageMigrationStatus};
 use crate::plan::Failure;
 
@@ -59,7 +59,7 @@ impl Cluster {
 
     async fn patch_status(&self, name: &str, patch: &Patch<()>) -> Result<(), Failure> {
         let params = PatchParams {
-            field_manager: Some("restow".to_owned()),
+            field_manager: Some(FIELD_MANAGER.to_owned()),
             field_validation: Some(ValidationDirective::Ignore),
             ..PatchParams::default()
         };

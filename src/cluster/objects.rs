@@ -5,7 +5,7 @@ use kube::core::Request;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Cluster;
+use super::{Cluster, FIELD_MANAGER};
 use crate::plan::{
     Failure, Listing, Object, Outcome, Page, PageRequest, Reading, Target, Written, read_list,
     read_second_look, read_visit,
@@ -98,7 +98,7 @@ impl Cluster {
         }
         let path = Request::new(url_path(target, target.version(), object.namespace.as_deref()));
         let params = PatchParams {
-            field_manager: Some("restow".to_owned()),
+            field_manager: Some(FIELD_MANAGER.to_owned()),
             field_validation: Some(ValidationDirective::Ignore),
             ..PatchParams::default()
         };

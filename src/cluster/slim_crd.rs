@@ -10,6 +10,7 @@ use kube::Resource;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::FIELD_MANAGER;
 use crate::plan::{Crd, CrdVersion};
 
 /// A CustomResourceDefinition as the server sends it, less what restow has no use for.
@@ -63,6 +64,7 @@ impl From<SlimCrd> for Crd {
             migrating: holds("StorageMigrating"),
             terminating: metadata.deletion_timestamp.is_some(),
             spec_changed_at: spec_changed_at(&metadata),
+            stored_versions_owners: stored_versions_owners(&metadata),
             name: metadata.name.unwrap_or_default(),
             uid: metadata.uid.unwrap_or_default(),
             resource_version: metadata.resource_version.unwrap_or_default(),
@@ -83,6 +85,14 @@ fn spec_changed_at(metadata: &ObjectMeta) -> Option<Timestamp> {
     let entries = metadata.managed_fields.as_deref().unwrap_or_default();
     let of_spec = |e: &&ManagedFieldsEntry| e.subresource.as_deref().unwrap_or_default().is_empty();
     entries.iter().filter(of_spec).filter_map(|e| e.time.as_ref()).map(|t| t.0).max()
+}
+
+fn stored_versions_owners(metadata: &ObjectMeta) -> Vec<String> {
+    let owns = |entry: &&ManagedFieldsEntry| {
+        entry.fields_v1.as_ref().is_some_and(|f| f.0.pointer("/f:status/f:storedVersions").is_some())
+    };
+    let entries = metadata.managed_fields.iter().flatten().filter(owns);
+    entries.filter_map(|entry| entry.manager.clone()).filter(|manager| manager != FIELD_MANAGER).collect()
 }
 
 fn without_ca_bundle(mut conversion: Value) -> String {

@@ -31,6 +31,8 @@ pub struct Crd {
     pub conversion: String,
     /// `status.storedVersions`.
     pub stored_versions: Vec<String>,
+    /// The field managers other than restow that own it, by `metadata.managedFields`.
+    pub stored_versions_owners: Vec<String>,
     /// Condition `Established` is True.
     pub established: bool,
     /// `metadata.deletionTimestamp` is set.

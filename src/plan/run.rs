@@ -28,6 +28,8 @@ pub struct Run {
     retries: u32,
     /// When this process saw the latest run end well.
     finished_at: Option<Duration>,
+    /// How often in a row a run was made only because somebody had undone the one before.
+    repeats: u32,
     /// What the user asked for when the run was accepted.
     accepted: Option<Box<StorageMigrationSpec>>,
     /// Why the API servers' Leases could not be read, so that settling alone counts.
@@ -88,6 +90,7 @@ impl Run {
             pause: None,
             retries: 0,
             finished_at: None,
+            repeats: 0,
             accepted: None,
             leases_unread: None,
             seal: None,
@@ -131,8 +134,8 @@ impl Run {
             return step;
         }
         self.pause = None;
-        if let Some(until) = self.undone_until(seen, now) {
-            return Step::Hold(sentence::undone(seen.spec), Some(until));
+        if let Some(step) = self.undone(seen, now) {
+            return step;
         }
         if let Some(step) = self.guard(seen) {
             return step;

@@ -40,6 +40,7 @@ pub(super) fn crd() -> Crd {
         versions: vec![version("v1beta1", false), version("v1", true)],
         conversion: r#"{"strategy":"None"}"#.to_owned(),
         stored_versions: vec!["v1beta1".to_owned(), "v1".to_owned()],
+        stored_versions_owners: Vec::new(),
         established: true,
         terminating: false,
         migrating: false,

@@ -86,10 +86,15 @@ pub(super) fn conversion_changed(spec: &StorageMigrationSpec) -> Finding {
     Finding::new(Reason::ConversionChanged, message)
 }
 
-pub(super) fn undone(spec: &StorageMigrationSpec) -> Finding {
+pub(super) fn undone(spec: &StorageMigrationSpec, owners: &[String], wait: Duration) -> Finding {
+    let (who, advice) = match owners {
+        [] => ("somebody".to_owned(), "find out who writes it"),
+        owners => (format!("field manager {}", owners.join(", ")), "stop it from writing the CRD's status"),
+    };
     let message = format!(
-        "somebody put an old version back into storedVersions of {} just after it was trimmed: it is migrated again in a minute; find out who writes it",
-        spec.resource
+        "{who} put an old version back into storedVersions of {} after it was trimmed: {advice}; it is migrated again {} after the trim, or when this StorageMigration's spec changes",
+        spec.resource,
+        lasted_up(wait)
     );
     Finding::new(Reason::Waiting, message)
 }

@@ -12,6 +12,7 @@ mod docs;
 mod drain;
 mod faults;
 mod field_conversion;
+mod field_gitops;
 mod field_lists;
 mod field_loss;
 mod field_paging;

@@ -143,7 +143,8 @@ fn each_sentence_says_what_is_the_matter_and_what_to_do() {
         sentence::migrated(&complete),
         sentence::migrated_not_trimmed(&complete),
         sentence::conversion_changed(&spec),
-        sentence::undone(&spec),
+        sentence::undone(&spec, &[], Duration::from_mins(1)),
+        sentence::undone(&spec, &["gitops".to_owned()], Duration::from_mins(2)),
         sentence::rival(&spec, "old"),
         sentence::deadline_exceeded(jiff::SignedDuration::from_secs(3600)),
     ];

@@ -8,8 +8,9 @@ use super::{Run, State};
 use crate::api::{Mode, Reason, StorageMigrationSpec, StoredVersions};
 use crate::plan::{Crd, Finding, Moment, Observation, Step, report, sentence};
 
-/// The wait before a run is repeated whose result somebody undid: restow does not fight over `storedVersions`.
-const UNDONE_WAIT: Duration = Duration::from_mins(1);
+/// The shortest and the longest wait before a run is repeated whose result somebody undid; it doubles each time. restow does
+/// not fight over `storedVersions`.
+const UNDONE_WAIT: (Duration, Duration) = (Duration::from_mins(1), Duration::from_hours(1));
 
 impl Run {
     /// What the status says of a migration that is done, if it still is.
@@ -45,17 +46,28 @@ impl Run {
         })
     }
 
-    /// Until when a run that ended well a moment ago is not repeated although its result was undone.
-    pub(super) fn undone_until(&self, seen: &Observation<'_>, now: Moment) -> Option<Duration> {
-        let State::Idle = self.state else { return None };
-        let until = self.finished_at? + UNDONE_WAIT;
-        let crd = seen.crd?.crd();
+    /// The wait before a run that ended well is repeated because its result was undone.
+    pub(super) fn undone(&self, seen: &Observation<'_>, now: Moment) -> Option<Step> {
+        let wait = (UNDONE_WAIT.0 * (1 << self.repeats.min(6))).min(UNDONE_WAIT.1);
+        let until = self.finished_at? + wait;
+        let crd = seen.crd.filter(|_| self.is_undone(seen) && now.uptime < until)?.crd();
+        let finding = sentence::undone(seen.spec, &crd.stored_versions_owners, wait);
+        Some(Step::Hold(finding, Some(until)))
+    }
+
+    /// Whether the trim of the latest run was undone, and nothing else asks for another one.
+    fn is_undone(&self, seen: &Observation<'_>) -> bool {
+        let (State::Idle, Some(record)) = (&self.state, seen.crd) else { return false };
         let target = self.status.target.as_ref();
         let trimmed = target.is_some_and(|t| t.stored_versions_after == [t.storage_version.as_str()]);
         let same_generation = self.status.observed_generation == Some(seen.generation);
-        let repeated = seen.spec.mode == Mode::IfStale || same_generation;
-        let undone = repeated && self.is_for(crd) && trimmed && !crd.is_trimmed();
-        (undone && now.uptime < until).then_some(until)
+        same_generation && self.is_for(record.crd()) && trimmed && !record.crd().is_trimmed()
+    }
+
+    /// How often in a row, with the run that begins now, one was made only because the one before was undone.
+    pub(super) fn repeats_from(&self, seen: &Observation<'_>, now: Moment) -> u32 {
+        let lately = self.finished_at.is_some_and(|at| now.uptime.saturating_sub(at) < UNDONE_WAIT.1 * 2);
+        if lately && self.is_undone(seen) { self.repeats.saturating_add(1) } else { 0 }
     }
 
     pub(super) fn done(&self, spec: &StorageMigrationSpec, finding: Finding, now: Moment) -> Step {

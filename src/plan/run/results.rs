@@ -52,6 +52,7 @@ impl Run {
             }
             None => Sweep::first(target),
         };
+        self.repeats = self.repeats_from(seen, now);
         self.status = report::started(&self.status, resumed, now.wall);
         self.retries = 0;
         self.accepted = Some(Box::new(seen.spec.clone()));

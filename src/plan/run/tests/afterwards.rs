@@ -10,13 +10,27 @@ use super::stage::Stage;
 use super::{confirming, done, sweeping, whole_run};
 
 #[test]
-fn a_result_that_is_undone_is_repeated_after_a_minute() {
+fn a_result_that_is_undone_is_repeated_after_a_minute_and_later_each_time() {
+    let undo = |stage: &mut Stage, secs, resource_version: &str| {
+        stage.secs = secs;
+        stage.see(Crd { resource_version: resource_version.to_owned(), ..crd() });
+        stage.go()
+    };
     let mut stage = done();
-    stage.secs = 10;
-    stage.see(Crd { resource_version: "102".to_owned(), ..crd() });
-    assert_eq!(stage.go(), "Waiting until 60");
+    assert_eq!(undo(&mut stage, 10, "102"), "Waiting until 60");
     stage.secs = 60;
     assert_eq!(stage.go(), whole_run());
+    assert_eq!(undo(&mut stage, 61, "104"), "Waiting until 180");
+    stage.secs = 180;
+    assert_eq!(stage.go(), whole_run());
+    assert_eq!(undo(&mut stage, 181, "106"), "Waiting until 420");
+    // Whoever has stopped the other writer need not wait.
+    stage.edit(|_| {});
+    assert_eq!(stage.go(), whole_run());
+    assert_eq!(undo(&mut stage, 200, "108"), "Waiting until 241");
+    // Long afterwards it is not the same fight any more.
+    assert_eq!(undo(&mut stage, 100_000, "110"), whole_run());
+    assert_eq!(undo(&mut stage, 100_001, "112"), "Waiting until 100060");
 }
 
 #[test]
