@@ -1,7 +1,5 @@
 //! Field cases of the conversion webhook: absent, slow to come up, wrong for one object, replaced during the run.
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,6 +12,7 @@ use testbed::objects::{self, Batch, content};
 use testbed::webhook::admission::{AdmissionWebhook, Denial};
 use testbed::webhook::{Fault, Mapping, Webhook};
 
+use crate::health::Health;
 use crate::scene::{Scene, counts, eventually, reason_of};
 
 /// Widgets that `webhook` converts.
@@ -130,33 +129,21 @@ async fn b33_the_controller_comes_up_while_every_webhook_is_down() {
     // The controller's own kind is a resource like any other.
     let own = json!({ "group": "restow.dev", "resource": "storagemigrations" });
     scene.migrate_as("b33-own-kind", json!({ "resource": own })).await;
-    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string();
-    let controller = scene.controller(&["--admin-address", &free]).await;
-    eventually("/readyz", async || is_ready(&free).then_some(())).await;
+    let health = Health::free();
+    let controller = scene.controller(&["--admin-address", &health.address]).await;
+    eventually("/readyz", async || health.is_ok("/readyz").then_some(())).await;
     for kind in &kinds {
         scene.until_of(&kind.group, "BackingOff", is_backing_off).await;
     }
     let is_met = |status: &StorageMigrationStatus| reason_of(status) == Some(Reason::NothingToMigrate);
     scene.until_of("b33-own-kind", "NothingToMigrate", is_met).await;
-    assert!(is_ready(&free) && controller.is_running());
+    assert!(health.is_ok("/readyz") && controller.is_running());
     webhook.restart().await.unwrap();
     for kind in &kinds {
         let is_met = |status: &StorageMigrationStatus| reason_of(status) == Some(Reason::Migrated);
         scene.until_of(&kind.group, "Migrated", is_met).await;
     }
     assert!(controller.is_running());
-}
-
-fn is_ready(address: &str) -> bool {
-    let ask = || {
-        let mut stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-        write!(stream, "GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok::<_, std::io::Error>(answer.starts_with("HTTP/1.1 200 "))
-    };
-    ask().unwrap_or(false)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

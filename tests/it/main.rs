@@ -7,6 +7,7 @@
 )]
 
 mod begun;
+mod ca_bundle;
 mod delete;
 mod docs;
 mod drain;
@@ -15,14 +16,18 @@ mod field_conversion;
 mod field_gitops;
 mod field_lists;
 mod field_loss;
+mod field_pace;
 mod field_paging;
+mod field_process;
 mod field_refusals;
 mod field_start;
+mod field_status;
 mod field_stored_versions;
 mod field_target;
 mod field_trim;
 mod field_writes;
 mod generated;
+mod health;
 mod history;
 mod kills;
 mod kubectl;
