@@ -134,13 +134,14 @@ pub struct StorageMigrationSpec {
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetResource {
-    /// The API group, for example `example.com`.
+    /// The API group, for example `example.com`. It has a dot: built-in groups, such as `apps`, have no custom resources.
     #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)+$')").message("group is that of a custom resource, a domain in lower case with a dot, for example example.com; built-in resources are not migrated"))]
     pub group: String,
 
     /// The plural name in lower case, for example `crontabs`, without a subresource.
     #[schemars(length(min = 1, max = 63))]
-    #[x_kube(validation = Rule::new("!self.contains('/') && !self.contains('.')").message("resource is the plural name alone, without group or subresource, for example crontabs"))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')").message("resource is the plural name alone in lower case, without group or subresource, for example crontabs"))]
     pub resource: String,
 }
 

@@ -120,7 +120,7 @@ pub fn judge_crd(spec: &StorageMigrationSpec, crd: Option<&Crd>, begun: bool) ->
     let name = spec.resource.crd_name();
     let Some(crd) = crd else {
         let message = format!(
-            "there is no CustomResourceDefinition {name}: check group and plural name, or install it; a StorageMigration starts by itself then"
+            "there is no CustomResourceDefinition {name}: check group and plural name, or install it, and a StorageMigration starts by itself; resources that are built in or come from an aggregated API server can't be migrated"
         );
         return Some(Finding::new(Reason::TargetNotFound, message));
     };

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::Resource;
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use restow::api::{Reason, StorageMigrationStatus};
+use restow::api::{Reason, StorageMigration, StorageMigrationSpec, StorageMigrationStatus, TargetResource};
 use serde_json::json;
 use testbed::audit::Filter;
 use testbed::control_plane::{ControlPlane, Options};
@@ -120,7 +120,7 @@ async fn b77_what_is_no_crd_is_told_within_seconds_and_without_a_write() {
     let _controller = scene.controller(&[]).await;
     let targets = [
         ("b77-aggregated", "metrics.k8s.io", "pods"),
-        ("b77-built-in", "apps", "deployments"),
+        ("b77-built-in", "storage.k8s.io", "storageclasses"),
         ("b77-misspelt", scene.kind.group.as_str(), "wigets"),
     ];
     for (name, group, resource) in targets {
@@ -131,6 +131,7 @@ async fn b77_what_is_no_crd_is_told_within_seconds_and_without_a_write() {
         let status = scene.until_of(name, "TargetNotFound", is_met).await;
         let message = &status.conditions[0].message;
         assert!(message.contains(&format!("{resource}.{group}")), "{message}");
+        assert!(message.contains("built in or come from an aggregated API server"), "{message}");
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
     for (name, group, resource) in targets {
@@ -140,6 +141,14 @@ async fn b77_what_is_no_crd_is_told_within_seconds_and_without_a_write() {
         assert!(scene.audit.count(&crd) <= 3, "{name} is not asked for again and again");
     }
     assert_eq!(scene.visits(), 0);
+    // What can be told by its name is not even taken.
+    let status = TargetResource { resource: "widgets/status".to_owned(), ..scene.resource() };
+    let built_in = TargetResource { group: "apps".to_owned(), resource: "deployments".to_owned() };
+    for resource in [status, built_in] {
+        let migration = StorageMigration::new("b77-refused", StorageMigrationSpec::for_resource(resource));
+        let refused = scene.migrations().create(&PostParams::default(), &migration).await;
+        assert!(matches!(&refused, Err(kube::Error::Api(said)) if said.code == 422), "{refused:?}");
+    }
 }
 
 #[tokio::test]
