@@ -5,17 +5,21 @@
 
 mod clock;
 mod feed;
+mod outage;
 mod records;
 mod visits;
 
 use std::num::NonZeroU32;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
 
 use crate::api::{Pace, StorageMigrationSpec, StorageMigrationStatus, TargetResource};
 use crate::cluster::{Cluster, Pacer, Rate, SealKey, Trimmed};
-use crate::plan::{Crd, Failure, Finding, Moment, Observation, PageRequest, Run, Seal, Step, Surroundings};
+use crate::plan::{
+    Crd, Failure, Finding, Listing, Moment, Observation, Outage, PageRequest, Run, Seal, Step, Surroundings,
+};
 
 pub use clock::Clock;
 pub use feed::FeedEnded;
@@ -31,6 +35,7 @@ pub struct Engine {
     records: CrdRecords,
     namespace: Option<String>,
     seal_key: OnceCell<Option<SealKey>>,
+    outage: Mutex<Outage>,
 }
 
 /// One migration in this process.
@@ -105,7 +110,8 @@ impl Engine {
     #[must_use]
     pub fn new(cluster: Cluster, pacer: Pacer, settle: Duration, namespace: Option<String>) -> Self {
         let (clock, records, seal_key) = (Clock::start(), CrdRecords::default(), OnceCell::new());
-        Self { cluster, pacer, settle, clock, records, namespace, seal_key }
+        let outage = Mutex::default();
+        Self { cluster, pacer, settle, clock, records, namespace, seal_key, outage }
     }
 
     /// The cluster.
@@ -134,11 +140,11 @@ impl Engine {
     pub async fn step(&self, migration: &mut Migration, order: Order<'_>) -> Stepped {
         migration.keep_pace(order.spec);
         let Migration { run, rate, pace: _ } = migration;
-        let mut step = self.decide(run, order);
+        let mut step = self.decide_in_turn(run, order);
         if step == Step::Review {
             self.review(run, order).await;
             // What was found is worth a word only together with what follows from it.
-            step = self.decide(run, order);
+            step = self.decide_in_turn(run, order);
         }
         let held = match step {
             Step::Hold(finding, until) => return self.report(run, order, finding, self.next(until)),
@@ -182,12 +188,16 @@ impl Engine {
         let Some((sweep, _)) = run.sweep() else { return };
         let target = sweep.target().clone();
         let listing = self.cluster.list(&target, page).await;
+        match &listing {
+            Listing::Unreadable(failure) | Listing::Deferred(failure) => self.note_failed(failure),
+            Listing::Listed(_) | Listing::Expired(_) | Listing::Denied(_) => self.note_answered(),
+        }
         self.with_fresh(order, |seen, now| run.listed(listing, seen, now));
     }
 
     async fn review(&self, run: &mut Run, order: Order<'_>) {
         let reviewed = async { Ok((self.surroundings(order).await?, self.seal(order).await?)) };
-        let reviewed: Result<_, Failure> = reviewed.await;
+        let reviewed: Result<_, Failure> = self.noting(reviewed.await);
         self.with_fresh(order, |seen, now| match reviewed {
             Ok((around, seal)) => run.reviewed(seen, &around, seal, now),
             Err(failure) => run.request_failed(&failure, seen, now),
@@ -231,7 +241,7 @@ impl Engine {
             self.look_up(&order.spec.resource).await?;
             self.cluster.api_servers().await
         };
-        let read = read.await;
+        let read = self.noting(read.await);
         self.with_fresh(order, |seen, now| match read {
             Ok(servers) => run.inspected(seen, &servers, now),
             Err(failure) => run.request_failed(&failure, seen, now),
@@ -244,7 +254,7 @@ impl Engine {
             self.look_up(&order.spec.resource).await?;
             Ok(servers)
         };
-        let read: Result<_, Failure> = read.await;
+        let read: Result<_, Failure> = self.noting(read.await);
         let trim = self.with_fresh(order, |seen, now| match read {
             Ok(servers) => run.judge_trim(seen, &servers, now),
             Err(failure) => {
@@ -254,8 +264,13 @@ impl Engine {
         });
         let Some(trim) = trim else { return };
         let trimmed = self.cluster.trim(&trim).await;
-        if let Trimmed::Done(crd) = &trimmed {
-            self.observe_crd(Crd::clone(crd));
+        match &trimmed {
+            Trimmed::Done(crd) => {
+                self.note_stored();
+                self.observe_crd(Crd::clone(crd));
+            }
+            Trimmed::Conflict => self.note_answered(),
+            Trimmed::Failed(failure) => self.note_failed(failure),
         }
         self.with_fresh(order, |seen, now| match trimmed {
             Trimmed::Done(crd) => run.trimmed(trim.give_back(), crd.stored_versions, seen, now),
@@ -279,12 +294,11 @@ impl Engine {
 
     fn with_fresh<T>(&self, order: Order<'_>, tell: impl FnOnce(&Observation<'_>, Moment) -> T) -> T {
         let record = self.records.get(&order.spec.resource.crd_name());
-        tell(&self.observation(order, record.as_ref()), self.clock.now())
-    }
-
-    fn observation<'a>(&self, order: Order<'a>, crd: Option<&'a crate::plan::CrdRecord>) -> Observation<'a> {
         let Order { spec, uid: _, generation, retry, rival } = order;
         let (settle, limits) = (self.settle, self.pacer.limits());
-        Observation { spec, generation, retry, crd, rival, settle, limits }
+        let held = self.held(&spec.resource);
+        let outage = held.as_ref().map(|(wait, said)| (*wait, said.as_str()));
+        let crd = record.as_ref();
+        tell(&Observation { spec, generation, retry, crd, rival, outage, settle, limits }, self.clock.now())
     }
 }

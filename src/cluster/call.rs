@@ -1,6 +1,7 @@
 //! One request and its answer, with the headers that kube's typed calls drop: `Date` and `Retry-After`.
 
 use std::error::Error;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use http::header::{DATE, RETRY_AFTER};
@@ -17,6 +18,14 @@ use crate::plan::{Cause, Details, Failure};
 
 /// How long an answer may take. The server gives up after 60 s by itself (kube-apiserver `--request-timeout`).
 const ANSWER_TIME: Duration = Duration::from_secs(70);
+
+/// What the system says where nobody listens, or no way leads there.
+const UNREACHED: [ErrorKind; 4] = [
+    ErrorKind::ConnectionRefused,
+    ErrorKind::HostUnreachable,
+    ErrorKind::NetworkUnreachable,
+    ErrorKind::AddrNotAvailable,
+];
 
 /// A good answer.
 #[derive(Debug)]
@@ -64,8 +73,13 @@ impl Cluster {
 }
 
 /// A failure of which the server said nothing: the whole chain of causes stands in the text.
-fn transport(error: &dyn Error) -> Failure {
-    Failure { message: chain(error), ..Failure::default() }
+fn transport(error: &(dyn Error + 'static)) -> Failure {
+    let mut causes = std::iter::successors(Some(error), |&error| error.source());
+    let unreached = causes.any(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        io.is_some_and(|io| UNREACHED.contains(&io.kind()))
+    });
+    Failure { message: chain(error), unreached, ..Failure::default() }
 }
 
 /// An error and its causes in one line, each said once.
@@ -100,6 +114,7 @@ fn refusal(code: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
         details,
         retry_after,
         continue_token: status.metadata.and_then(|m| m.continue_).filter(|token| !token.is_empty()),
+        unreached: false,
     }
 }
 

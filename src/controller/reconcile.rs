@@ -93,13 +93,22 @@ async fn publish(
         Some(wait) if !wait.is_zero() => return Some(wait),
         Some(_) => {}
     }
+    if let Some(wait) = context.engine.outage() {
+        // Neither the status nor an event could be written now: the log alone tells.
+        if book.tell(finding) {
+            log(&name, migration, finding);
+        }
+        return Some(wait);
+    }
     let write_again = match context.engine.cluster().write_status(&name, uid, book.migration.status()).await {
         StatusWritten::Done => {
+            context.engine.note_stored();
             book.wrote();
             None
         }
         StatusWritten::Gone => return None,
         StatusWritten::Failed(failure) => {
+            context.engine.note_failed(&failure);
             tracing::warn!(migration = name, %failure, "can't write the status; the migration goes on");
             Some(WRITE_AGAIN)
         }
@@ -107,12 +116,7 @@ async fn publish(
     book.log_refusals(&name);
     // An event is told even where the status can't be: it may be all that the user sees.
     if book.tell(finding) {
-        let target = migration.spec.resource.to_string();
-        let (reason, message) = (finding.reason.as_str(), &finding.message);
-        match finding.reason.state() {
-            State::Stalled => tracing::warn!(migration = name, target, reason, "{message}"),
-            State::Done | State::Working => tracing::info!(migration = name, target, reason, "{message}"),
-        }
+        log(&name, migration, finding);
         context.events.write(migration, finding).await;
         if finding.reason.state() != State::Working {
             // Another StorageMigration may have waited for this one.
@@ -120,6 +124,15 @@ async fn publish(
         }
     }
     write_again
+}
+
+fn log(name: &str, migration: &StorageMigration, finding: &Finding) {
+    let target = migration.spec.resource.to_string();
+    let (reason, message) = (finding.reason.as_str(), &finding.message);
+    match finding.reason.state() {
+        State::Stalled => tracing::warn!(migration = name, target, reason, "{message}"),
+        State::Done | State::Working => tracing::info!(migration = name, target, reason, "{message}"),
+    }
 }
 
 async fn expire(context: &Context, name: &str, uid: &str) {

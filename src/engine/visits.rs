@@ -25,12 +25,15 @@ impl Engine {
         let mut flights = FuturesUnordered::new();
         loop {
             let now = self.clock.now().uptime;
-            let places = if health.is_doubtful() { 1 } else { ceiling };
-            open &= health.held(now).is_none() && Instant::now() < enough;
+            let places = if health.is_doubtful() || self.is_out() { 1 } else { ceiling };
+            open &= health.held(now).is_none()
+                && self.held(target.resource()).is_none()
+                && Instant::now() < enough;
             let room = open && flights.len() < places && sweep.has_due(now);
             tokio::select! {
                 Some((visit, outcome)) = flights.next(), if !flights.is_empty() => {
                     let now = self.clock.now().uptime;
+                    self.note(&outcome);
                     match &outcome {
                         Outcome::Deferred(failure) => health.visit_failed(failure, now),
                         Outcome::Rewritten(_) | Outcome::Unchanged | Outcome::Gone
@@ -45,6 +48,16 @@ impl Engine {
                 }
                 () = sleep_until(enough), if room => open = false,
                 else => break,
+            }
+        }
+    }
+
+    fn note(&self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Rewritten(_) => self.note_stored(),
+            Outcome::Deferred(failure) => self.note_failed(failure),
+            Outcome::Unchanged | Outcome::Gone | Outcome::Refused(_) | Outcome::Conflict(_) => {
+                self.note_answered();
             }
         }
     }

@@ -13,10 +13,21 @@ pub struct Failure {
     pub message: String,
     /// `details` of the server's `Status`: what the answer speaks of.
     pub details: Option<Details>,
+    /// Whether no server could be reached at all, so that the request was never sent.
+    pub unreached: bool,
     /// How long the server asks to wait.
     pub retry_after: Option<Duration>,
     /// `metadata.continue` of the server's `Status`: where an expired list can go on.
     pub continue_token: Option<String>,
+}
+
+/// Whom a failure concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The target, or one of its objects.
+    Target,
+    /// Everything that restow does in the cluster.
+    Cluster,
 }
 
 /// What an answer speaks of.
@@ -39,6 +50,27 @@ pub struct Cause {
     pub field: String,
     /// What the server says of it.
     pub message: String,
+}
+
+impl Failure {
+    /// Whom it concerns: the whole cluster if no server was reached, restow's token is not accepted, or etcd itself fails.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        // What etcd says of itself: `mvcc: database space exceeded`, `no leader`, `request timed out`.
+        let by_etcd = self.message.contains("etcdserver: ") && !self.is_too_large();
+        if self.unreached || self.code == Some(401) || (by_etcd && self.code.is_some_and(|code| code >= 500))
+        {
+            Scope::Cluster
+        } else {
+            Scope::Target
+        }
+    }
+
+    /// Whether what was to be stored is too large for etcd (`etcdserver: request is too large`), or for its gRPC client.
+    pub(super) fn is_too_large(&self) -> bool {
+        self.message.contains("request is too large")
+            || self.message.contains("trying to send message larger than max")
+    }
 }
 
 impl std::fmt::Display for Failure {

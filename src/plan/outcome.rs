@@ -76,7 +76,7 @@ pub fn read_visit(target: &Target, object: &Object, answer: Result<Written, Fail
         }
         Some(404) => Reading::LookAgain(failure),
         Some(409) => Reading::Plain(Outcome::Conflict(failure)),
-        Some(500) if is_too_large(&failure) => Reading::Plain(Outcome::Refused(failure)),
+        Some(500) if failure.is_too_large() => Reading::Plain(Outcome::Refused(failure)),
         Some(401 | 408 | 429 | 500..) | None => Reading::Plain(Outcome::Deferred(failure)),
         Some(_) => Reading::Plain(Outcome::Refused(failure)),
     }
@@ -140,10 +140,4 @@ fn speaks_of(target: &Target, object: &Object, failure: &Failure) -> bool {
 
 fn speaks_of_nothing(failure: &Failure) -> bool {
     failure.details.as_ref().is_none_or(|d| d.name.is_empty())
-}
-
-fn is_too_large(failure: &Failure) -> bool {
-    // etcd's own limit (`etcdserver: request is too large`) and that of its gRPC client.
-    failure.message.contains("request is too large")
-        || failure.message.contains("trying to send message larger than max")
 }

@@ -141,14 +141,14 @@ impl Run {
             return step;
         }
         match std::mem::replace(&mut self.state, State::Idle) {
-            State::Idle => self.begin(seen),
+            State::Idle => self.begin(seen, now),
             State::Accepted(sweep) => {
                 let step = Self::settling(&sweep, seen, now).unwrap_or(Step::Inspect);
-                self.resting(State::Accepted(sweep), step, now)
+                self.resting(State::Accepted(sweep), step, seen, now)
             }
             State::Sweeping(sweep) => self.sweep_on(sweep, seen, now),
-            State::Unconfirmed(sweep) => self.resting(State::Unconfirmed(sweep), Step::Inspect, now),
-            State::Trimming(complete) => self.resting(State::Trimming(complete), Step::Trim, now),
+            State::Unconfirmed(sweep) => self.resting(State::Unconfirmed(sweep), Step::Inspect, seen, now),
+            State::Trimming(complete) => self.resting(State::Trimming(complete), Step::Trim, seen, now),
             State::Refused { sweep, retry_at, given } => {
                 if given != Given::of(seen) || now.uptime >= retry_at {
                     return self.sweep_on(sweep.into_retry(), seen, now);
@@ -253,7 +253,7 @@ impl Run {
         spec.mode == Mode::Always && StorageMigrationSpec { suspend, pace, ..spec.clone() } != **accepted
     }
 
-    fn begin(&mut self, seen: &Observation<'_>) -> Step {
+    fn begin(&mut self, seen: &Observation<'_>, now: Moment) -> Step {
         if self.status.observed_generation != Some(seen.generation) {
             self.accept_conversion(seen);
             if seen.spec.mode == Mode::Always {
@@ -267,7 +267,7 @@ impl Run {
         if let Some(rival) = seen.rival {
             return Step::Hold(sentence::rival(seen.spec, rival), None);
         }
-        Step::Review
+        self.held(seen, now).unwrap_or(Step::Review)
     }
 
     /// Whether a run on this CRD has begun, in this process or before, and not come to its end.
@@ -292,10 +292,9 @@ impl Run {
     }
 
     fn sweep_on(&mut self, mut sweep: Sweep, seen: &Observation<'_>, now: Moment) -> Step {
-        if let Some((wait, said)) = self.health.held(now.uptime) {
-            let finding = sentence::backing_off(wait, said);
+        if let Some(hold) = self.held(seen, now) {
             self.state = State::Sweeping(sweep);
-            return Step::Hold(finding, Some(now.uptime + wait));
+            return hold;
         }
         let step = if sweep.has_certain(now.uptime) {
             Step::Visit
@@ -339,12 +338,19 @@ impl Run {
     }
 
     /// Keeps `state`, and does `step` unless the target is to be left alone.
-    fn resting(&mut self, state: State, step: Step, now: Moment) -> Step {
+    fn resting(&mut self, state: State, step: Step, seen: &Observation<'_>, now: Moment) -> Step {
         self.state = state;
-        match self.health.held(now.uptime) {
-            Some((wait, said)) => Step::Hold(sentence::backing_off(wait, said), Some(now.uptime + wait)),
-            None => step,
-        }
+        self.held(seen, now).unwrap_or(step)
+    }
+
+    /// The wait where the target, or the whole cluster, is to be left alone.
+    fn held(&self, seen: &Observation<'_>, now: Moment) -> Option<Step> {
+        let (finding, wait) = match (seen.outage, self.health.held(now.uptime)) {
+            (Some((wait, said)), _) => (sentence::outage(wait, said), wait),
+            (None, Some((wait, said))) => (sentence::backing_off(wait, said), wait),
+            (None, None) => return None,
+        };
+        Some(Step::Hold(finding, Some(now.uptime + wait)))
     }
 
     fn abandon(&mut self) {

@@ -44,6 +44,12 @@ pub(super) fn backing_off(wait: Duration, said: &str) -> Finding {
     Finding::new(Reason::BackingOff, format!("trying again in {}: {said}", lasted_up(wait)))
 }
 
+pub(super) fn outage(wait: Duration, said: &str) -> Finding {
+    let message =
+        format!("no migration is getting on; one of them tries again in {}: {said}", lasted_up(wait));
+    Finding::new(Reason::BackingOff, message)
+}
+
 pub(super) fn refused(sweep: &Sweep) -> Finding {
     let total = sweep.refusals().total();
     let first = sweep.refusals().listed().first().map(|r| {

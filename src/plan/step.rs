@@ -19,6 +19,8 @@ pub struct Observation<'a> {
     pub crd: Option<&'a CrdRecord>,
     /// An older StorageMigration for the same resource that is not done with it.
     pub rival: Option<&'a str>,
+    /// What holds all migrations of this process, for how long still, and what the server said.
+    pub outage: Option<(Duration, &'a str)>,
     /// How long after a move of the storage version API servers may still write the old one.
     pub settle: Duration,
     /// The limits of this process.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Failure, Object, Outcome};
+use super::{Failure, Object, Outcome, Scope};
 
 /// Attempts at an object that the server refuses.
 const REFUSALS_MAX: u32 = 3;
@@ -105,8 +105,10 @@ impl Visit {
                 (failure, tries.conflicts >= CONFLICTS_MAX)
             }
             Outcome::Deferred(failure) => {
-                // A failure counts against the object only if others succeeded since its last one.
-                if tries.deferred_at.is_none_or(|then| successes > then) {
+                // A failure counts against the object only if others succeeded since its last one. Where etcd stores
+                // nothing, objects that need no write succeed all the time.
+                let is_outage = failure.scope() == Scope::Cluster;
+                if !is_outage && tries.deferred_at.is_none_or(|then| successes > then) {
                     tries.strikes += 1;
                 }
                 tries.deferred_at = Some(successes);

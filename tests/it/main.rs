@@ -34,6 +34,7 @@ mod kubectl;
 mod layering;
 mod migrates;
 mod oneshot;
+mod outages;
 mod policy;
 mod restarts;
 mod rivals;

@@ -346,6 +346,7 @@ impl Story {
             retry: None,
             crd: Some(&self.record),
             rival: None,
+            outage: None,
             settle: Duration::from_secs(self.world.rules.settle),
             limits,
         };

@@ -2,7 +2,7 @@
 
 use super::{Listing, Outcome, Reading, Written, read_list, read_second_look, read_visit};
 use crate::plan::sample::{failure, object, page, target};
-use crate::plan::{Details, Failure};
+use crate::plan::{Details, Failure, Scope};
 
 fn about(code: u16, kind: &str, name: &str) -> Failure {
     let group = if kind == "widgets" { "example.com" } else { "" };
@@ -146,5 +146,25 @@ fn an_answer_to_a_list_means() {
             Listing::Deferred(_) => "deferred".to_owned(),
         };
         assert_eq!(found, expected, "{case}");
+    }
+}
+
+#[test]
+fn a_failure_concerns_the_whole_cluster_where() {
+    let gone = Failure { unreached: true, ..no_answer() };
+    let table = [
+        ("no server is reached", gone, Scope::Cluster),
+        ("the token is not accepted", failure(401, "Unauthorized"), Scope::Cluster),
+        ("etcd is full", failure(500, "etcdserver: mvcc: database space exceeded"), Scope::Cluster),
+        ("etcd has no leader", failure(503, "etcdserver: no leader"), Scope::Cluster),
+        ("an object is too large for etcd", failure(500, "etcdserver: request is too large"), Scope::Target),
+        ("a webhook quotes etcd", failure(403, "denied: etcdserver: no leader"), Scope::Target),
+        ("a webhook is down", failure(500, "failed calling webhook"), Scope::Target),
+        ("the server is busy", failure(429, "slow down"), Scope::Target),
+        ("a handler is retired", failure(503, "apiserver is shutting down"), Scope::Target),
+        ("a connection breaks", no_answer(), Scope::Target),
+    ];
+    for (case, failure, scope) in table {
+        assert_eq!(failure.scope(), scope, "{case}");
     }
 }

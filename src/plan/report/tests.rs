@@ -29,7 +29,16 @@ fn next(
 fn with<T>(crd: Option<&CrdRecord>, tell: impl FnOnce(&Observation<'_>) -> T) -> T {
     let limits = Limits { writes_per_second: None, max_in_flight: NonZeroU32::MIN, page_size: 500 };
     let settle = Duration::from_secs(65);
-    tell(&Observation { spec: &spec(), generation: 2, retry: None, crd, rival: None, settle, limits })
+    tell(&Observation {
+        spec: &spec(),
+        generation: 2,
+        retry: None,
+        crd,
+        rival: None,
+        outage: None,
+        settle,
+        limits,
+    })
 }
 
 fn visit_all(sweep: &mut Sweep, answer: impl Fn(&Object) -> Outcome) {

@@ -3,13 +3,15 @@
 //! Also the hand that plants faults there: stale values put back, keys removed, history compacted. Every function
 //! panics when etcd does not answer, since a test without its oracle can say nothing.
 
+mod space;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use http::{Method, Request, header};
+use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
@@ -201,6 +203,12 @@ impl Etcd {
     }
 
     async fn request(&self, method: &str, body: &Value) -> Value {
+        let (status, answer) = self.exchange(method, body).await;
+        assert!(status.is_success(), "etcd refused {method}: {status} {answer}");
+        serde_json::from_str(&answer).expect("etcd answers in JSON")
+    }
+
+    async fn exchange(&self, method: &str, body: &Value) -> (StatusCode, String) {
         let stream = tokio::net::TcpStream::connect(self.address).await.expect("etcd takes connections");
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("etcd speaks HTTP");
@@ -216,8 +224,7 @@ impl Etcd {
         let status = answer.status();
         let bytes = answer.into_body().collect().await.expect("etcd answers to the end").to_bytes();
         driver.abort();
-        assert!(status.is_success(), "etcd refused {method}: {status} {}", String::from_utf8_lossy(&bytes));
-        serde_json::from_slice(&bytes).expect("etcd answers in JSON")
+        (status, String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 

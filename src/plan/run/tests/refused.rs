@@ -3,6 +3,8 @@
 use crate::plan::Outcome;
 use crate::plan::sample::failure;
 
+use std::time::Duration;
+
 use super::stage::Stage;
 use super::{CONFIRM, generation};
 
@@ -71,4 +73,29 @@ fn one_object_that_always_fails_ends_refused_and_holds_up_nobody() {
     assert!(stage.at(60).starts_with("ObjectsRefused"));
     assert_eq!(stage.status().refusals.len(), 1);
     assert_eq!(stage.status().progress.as_ref().map(|p| p.summary.as_str()), Some("3/3 100%"));
+}
+
+#[test]
+fn in_an_outage_of_the_cluster_nothing_is_sent_and_nothing_held_against_an_object() {
+    let mut stage = Stage::new();
+    stage.outage = Some((Duration::from_secs(8), "500: etcdserver: mvcc: database space exceeded"));
+    assert_eq!(stage.at(0), "BackingOff until 8");
+    let message = &stage.status().conditions[0].message;
+    assert!(message.contains("no migration") && message.contains("space exceeded"), "{message}");
+    stage.outage = None;
+    assert_eq!(stage.go_until("visit"), "review, inspect, list, visit");
+    // Objects that need no write succeed all the while.
+    stage.answer = |object| {
+        let full = Outcome::Deferred(failure(500, "etcdserver: mvcc: database space exceeded"));
+        Some(if object.name == "a" { full } else { Outcome::Unchanged })
+    };
+    for secs in 9..200 {
+        stage.secs = secs;
+        stage.go();
+    }
+    assert_eq!(stage.status().progress.as_ref().map(|p| (p.refused, p.unchanged)), Some((0, 2)));
+    for step in ["a wait", "a sweep"] {
+        stage.outage = Some((Duration::from_secs(8), "Connection refused"));
+        assert_eq!(stage.at(300), "BackingOff until 308", "{step}");
+    }
 }

@@ -22,6 +22,7 @@ pub(super) struct Stage {
     pub(super) crd: Option<CrdRecord>,
     pub(super) retry: Option<&'static str>,
     pub(super) rival: Option<&'static str>,
+    pub(super) outage: Option<(Duration, &'static str)>,
     pub(super) around: Surroundings,
     pub(super) servers: Option<ApiServers>,
     pub(super) secs: u64,
@@ -47,6 +48,7 @@ impl Stage {
             crd: Some(quiet(crd())),
             retry: None,
             rival: None,
+            outage: None,
             around: Surroundings::default(),
             servers: None,
             secs: 0,
@@ -246,6 +248,7 @@ impl Stage {
             crd: self.crd.as_ref(),
             retry: self.retry,
             rival: self.rival,
+            outage: self.outage,
             settle: Duration::from_secs(SETTLE),
             limits,
         };
