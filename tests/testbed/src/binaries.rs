@@ -1,5 +1,6 @@
-//! Where the control plane's programs come from: the directory named by `KUBEBUILDER_ASSETS`, else the user's cache,
-//! else a build from the Go module in `control-plane/`, once, into that cache.
+//! Where the programs of the bench come from. Those of the control plane: from the directory named by
+//! `KUBEBUILDER_ASSETS`, else from the user's cache, else a build from the Go module in `control-plane/`, once, into that
+//! cache. Helm: from the cache or a build from the Go module in `helm/`.
 //!
 //! A build takes minutes, so it says on standard error what it does. Two processes never build at the same time, and a
 //! program appears in the cache whole or not at all. Nothing is started here.
@@ -13,10 +14,23 @@ use std::time::Instant;
 /// Environment variable naming a directory that has the programs already, as for envtest.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
-/// The Go module that pins the versions.
-const MODULE: &str = include_str!("../control-plane/go.mod");
+/// The Go module that pins the versions of the control plane.
+const CONTROL_PLANE: Module =
+    Module { directory: "control-plane", requirements: include_str!("../control-plane/go.mod") };
 
-/// A program of the control plane.
+/// The Go module that pins the version of Helm, whose dependencies are other versions of the same modules.
+const HELM: Module = Module { directory: "helm", requirements: include_str!("../helm/go.mod") };
+
+/// A Go module of ours, which pins what it builds.
+#[derive(Debug)]
+struct Module {
+    /// Its directory beside `src`, and that of its programs in the cache.
+    directory: &'static str,
+    /// Its go.mod.
+    requirements: &'static str,
+}
+
+/// A program of the bench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// The store.
@@ -27,6 +41,8 @@ pub enum Program {
     Kubectl,
     /// The controller manager, home of the built-in migrator: only the benchmark wants it.
     ControllerManager,
+    /// The package manager: only tests of the chart want it.
+    Helm,
 }
 
 /// Why a program can't be had.
@@ -82,6 +98,7 @@ impl Program {
             Self::ApiServer => "kube-apiserver",
             Self::Kubectl => "kubectl",
             Self::ControllerManager => "kube-controller-manager",
+            Self::Helm => "helm",
         }
     }
 
@@ -92,14 +109,58 @@ impl Program {
             Self::ApiServer => "k8s.io/kubernetes/cmd/kube-apiserver",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::ControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
+            Self::Helm => "helm.sh/helm/v4/cmd/helm",
         }
     }
 
     /// The version that is built.
     fn version(self) -> &'static str {
         match self {
-            Self::Etcd => required("go.etcd.io/etcd/server/v3"),
-            Self::ApiServer | Self::Kubectl | Self::ControllerManager => required("k8s.io/kubernetes"),
+            Self::Etcd => CONTROL_PLANE.required("go.etcd.io/etcd/server/v3"),
+            Self::ApiServer | Self::Kubectl | Self::ControllerManager => {
+                CONTROL_PLANE.required("k8s.io/kubernetes")
+            }
+            Self::Helm => HELM.required("helm.sh/helm/v4"),
+        }
+    }
+
+    /// The Go module that builds it.
+    fn module(self) -> &'static Module {
+        match self {
+            Self::Etcd | Self::ApiServer | Self::Kubectl | Self::ControllerManager => &CONTROL_PLANE,
+            Self::Helm => &HELM,
+        }
+    }
+
+    /// The directory that the user names for it, if one does.
+    fn assets(self) -> Option<PathBuf> {
+        match self {
+            Self::Etcd | Self::ApiServer | Self::Kubectl | Self::ControllerManager => home(ASSETS),
+            Self::Helm => None,
+        }
+    }
+
+    /// What the program is to be told at its build. Without it, the control plane calls itself `v0.0.0-master`, and clients
+    /// that look at its version go wrong.
+    fn linker_flags(self) -> String {
+        let version = self.version();
+        let set = |flags: String, (name, value): (&str, &str)| flags + &format!(" -X {name}={value}");
+        let stripped = String::from("-s -w");
+        match self {
+            Self::Helm => set(stripped, ("helm.sh/helm/v4/internal/version.version", version)),
+            Self::Etcd | Self::ApiServer | Self::Kubectl | Self::ControllerManager => {
+                let mut numbers = kubernetes_version().trim_start_matches('v').split('.');
+                let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+                [
+                    ("k8s.io/component-base/version.gitVersion", kubernetes_version()),
+                    ("k8s.io/component-base/version.gitMajor", major),
+                    ("k8s.io/component-base/version.gitMinor", minor),
+                    ("k8s.io/component-base/version.gitTreeState", "clean"),
+                    ("k8s.io/component-base/version.gitCommit", "none"),
+                ]
+                .into_iter()
+                .fold(stripped, set)
+            }
         }
     }
 
@@ -108,8 +169,7 @@ impl Program {
     /// # Errors
     /// If it is nowhere and can't be built. It is never skipped in silence.
     pub fn path(self) -> Result<PathBuf, BinaryError> {
-        if let Some(directory) = std::env::var_os(ASSETS).filter(|value| !value.is_empty()) {
-            let directory = PathBuf::from(directory);
+        if let Some(directory) = self.assets() {
             let path = directory.join(self.name());
             return if path.is_file() {
                 Ok(path)
@@ -117,7 +177,7 @@ impl Program {
                 Err(BinaryError::NotInAssets { program: self.name(), directory })
             };
         }
-        let directory = cache()?;
+        let directory = self.module().cache()?;
         let path = directory.join(self.name());
         if !path.is_file() {
             self.build_once(&directory, &path)?;
@@ -133,10 +193,7 @@ impl Program {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                say(&format!(
-                    "another process builds the control plane in {}, waiting for it",
-                    directory.display()
-                ));
+                say(&format!("another process builds programs in {}, waiting for it", directory.display()));
                 lock.lock().map_err(failed("lock"))?;
             }
             Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
@@ -153,13 +210,13 @@ impl Program {
         let program = self.name();
         say(&format!(
             "building {program} {} from source, once, into {} (with two cores: etcd 1 to 2 minutes, kube-apiserver 4 \
-             to 8, kubectl 1)",
+             to 8, kubectl 1, Helm 2)",
             self.version(),
             output.display()
         ));
         let begun = Instant::now();
         let status = Command::new("go")
-            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("control-plane"))
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(self.module().directory))
             .env("CGO_ENABLED", "0")
             // A workspace or flags of the machine's own are not for this module.
             .env("GOWORK", "off")
@@ -170,7 +227,7 @@ impl Program {
                 "-trimpath",
                 "-buildvcs=false",
                 "-ldflags",
-                &linker_flags(),
+                &self.linker_flags(),
                 "-o",
             ])
             .arg(output)
@@ -196,38 +253,37 @@ pub fn kubernetes_version() -> &'static str {
     Program::ApiServer.version()
 }
 
-/// The version of a module in go.mod's list of requirements.
-fn required(module: &str) -> &'static str {
-    MODULE
-        .lines()
-        .find_map(|line| line.trim().strip_prefix(module)?.strip_prefix(' '))
-        .and_then(|rest| rest.split_whitespace().next())
-        .expect("go.mod requires every program's module")
+impl Module {
+    /// The version of a module in go.mod's list of requirements.
+    fn required(&self, module: &str) -> &'static str {
+        self.requirements
+            .lines()
+            .find_map(|line| {
+                let requirement = line.trim();
+                requirement
+                    .strip_prefix("require ")
+                    .unwrap_or(requirement)
+                    .strip_prefix(module)?
+                    .strip_prefix(' ')
+            })
+            .and_then(|rest| rest.split_whitespace().next())
+            .expect("go.mod requires every program's module")
+    }
+
+    /// One directory for each set of versions, so that a newer checkout builds anew and an older one still finds its own.
+    fn cache(&self) -> Result<PathBuf, BinaryError> {
+        let caches = home("XDG_CACHE_HOME").or_else(|| home("HOME").map(|home| home.join(".cache")));
+        let key = match self.directory {
+            "helm" => Program::Helm.version().to_owned(),
+            _ => format!("kubernetes-{}-etcd-{}", kubernetes_version(), Program::Etcd.version()),
+        };
+        Ok(caches.ok_or(BinaryError::NoCache)?.join("restow").join(self.directory).join(key))
+    }
 }
 
-/// One directory for each pair of versions, so that a newer checkout builds anew and an older one still finds its own.
-fn cache() -> Result<PathBuf, BinaryError> {
-    let home = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let caches = home("XDG_CACHE_HOME").or_else(|| home("HOME").map(|home| home.join(".cache")));
-    let key = format!("kubernetes-{}-etcd-{}", kubernetes_version(), Program::Etcd.version());
-    Ok(caches.ok_or(BinaryError::NoCache)?.join("restow/control-plane").join(key))
-}
-
-/// Without these the server calls itself `v0.0.0-master`, and clients that look at its version go wrong.
-fn linker_flags() -> String {
-    let version = kubernetes_version();
-    let mut numbers = version.trim_start_matches('v').split('.');
-    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-    let set = |name: &str, value: &str| format!(" -X k8s.io/component-base/version.{name}={value}");
-    [
-        ("gitVersion", version),
-        ("gitMajor", major),
-        ("gitMinor", minor),
-        ("gitTreeState", "clean"),
-        ("gitCommit", "none"),
-    ]
-    .iter()
-    .fold(String::from("-s -w"), |flags, (name, value)| flags + &set(name, value))
+/// A directory named by an environment variable.
+fn home(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 /// Writes to standard error itself: the test harness would keep a printed line back until the test has failed.
@@ -242,6 +298,8 @@ mod tests {
     #[test]
     fn the_versions_are_those_of_the_go_module() {
         assert!(kubernetes_version().starts_with("v1."), "{}", kubernetes_version());
-        assert!(linker_flags().contains("gitMajor=1 "), "{}", linker_flags());
+        let flags = Program::ApiServer.linker_flags();
+        assert!(flags.contains("gitMajor=1 "), "{flags}");
+        assert!(Program::Helm.linker_flags().ends_with("version.version=v4.3.1"));
     }
 }
