@@ -6,6 +6,7 @@
 
 mod condition;
 mod definition;
+mod grant;
 #[expect(unreachable_pub, reason = "`KubeSchema` repeats the struct it is derived for, with its `pub`")]
 #[expect(clippy::duplicated_attributes, reason = "each printer column has a type")]
 mod migration;
@@ -14,6 +15,7 @@ mod status;
 
 pub use condition::{ConditionType, Conditions};
 pub use definition::{DefinitionError, definition, definition_yaml};
+pub use grant::{GrantError, grants_yaml};
 pub use migration::{
     Mode, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, Pace, RETRY_ANNOTATION, StorageMigration, StorageMigrationSpec,
     StoredVersions, TargetResource,

@@ -7,6 +7,8 @@ mod logging;
 mod migrate;
 mod pace;
 mod progress;
+mod rbac;
+mod resource;
 mod session;
 mod signals;
 mod summary;
@@ -33,6 +35,8 @@ enum Command {
     Migrate(migrate::Args),
     /// Prints the CustomResourceDefinition of StorageMigration as YAML
     Crd,
+    /// Prints what lets a controller migrate custom resources, as YAML: for the owners of their CustomResourceDefinitions
+    Rbac(rbac::Args),
 }
 
 impl Cli {
@@ -42,6 +46,7 @@ impl Cli {
             Command::Controller(args) => controller::run(args).await,
             Command::Migrate(args) => migrate::run(args).await,
             Command::Crd => crd::run(),
+            Command::Rbac(args) => rbac::run(&args),
         }
     }
 }

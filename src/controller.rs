@@ -74,7 +74,7 @@ pub enum ControllerError {
 /// If one of its parts ends or can't start.
 ///
 /// # Access
-/// What `manifests/rbac.yaml` grants; each function of `cluster` names its own.
+/// What `manifests/rbac` grants; each function of `cluster` names its own.
 pub async fn run(
     cluster: Cluster,
     settings: Settings,

@@ -1,6 +1,5 @@
 //! `restow migrate`: the engine without any object of ours in the cluster.
 
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::Exit;
 use super::pace::{PaceArgs, duration};
 use super::progress::Progress;
+use super::resource::Resource;
 use super::session::SessionArgs;
 use super::summary::{self, Ended};
 use crate::api::{
@@ -62,26 +62,6 @@ pub(super) struct Args {
 enum Output {
     Text,
     Json,
-}
-
-#[derive(Clone, Debug)]
-struct Resource(TargetResource);
-
-impl FromStr for Resource {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (resource, group) = text
-            .split_once('.')
-            .filter(|(resource, group)| !resource.is_empty() && !group.is_empty())
-            .ok_or("expected <plural>.<group>, for example crontabs.example.com")?;
-        if text.contains('/') || text.chars().any(char::is_uppercase) {
-            return Err(
-                "expected the plural name in lower case, without a version or a subresource".to_owned()
-            );
-        }
-        Ok(Self(TargetResource { group: group.to_owned(), resource: resource.to_owned() }))
-    }
 }
 
 /// When to give up.

@@ -170,8 +170,9 @@ pub fn judge(spec: &StorageMigrationSpec, crd: Option<&Crd>, begun: bool, around
     }
     if !missing_rights.is_empty() {
         let message = format!(
-            "restow lacks these rights: {}; grant them, to a controller with a ClusterRole labelled rbac.restow.dev/aggregate-to-targets: \"true\"",
-            missing_rights.join(", ")
+            "restow lacks these rights: {}; to a controller `restow rbac {name} | kubectl apply -f -` grants them",
+            missing_rights.join(", "),
+            name = spec.resource.crd_name(),
         );
         return Verdict::Declined(Finding::new(Reason::AccessDenied, message));
     }

@@ -1,5 +1,7 @@
 //! The documentation names everything that users can set, read or wait for.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -54,6 +56,38 @@ fn spec_names_every_exit_code() {
     let codes: Vec<_> = codes.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(codes.len(), 5, "{codes:?}");
     assert_named(codes);
+}
+
+#[test]
+fn every_link_between_documents_leads_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut documents: Vec<PathBuf> = ["README.md", "CHANGELOG.md"].map(|name| root.join(name)).to_vec();
+    documents.extend(fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+    documents.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let mut followed = 0;
+    for document in documents {
+        let text = fs::read_to_string(&document).unwrap();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link);
+        for link in links.filter(|link| !link.contains("://")) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { document.clone() } else { document.with_file_name(file) };
+            assert!(target.exists(), "{} links to {link}", document.display());
+            if !anchor.is_empty() {
+                let headings = fs::read_to_string(&target).unwrap();
+                let found =
+                    headings.lines().filter(|line| line.starts_with('#')).any(|line| slug(line) == anchor);
+                assert!(found, "{} links to {link}", document.display());
+            }
+            followed += 1;
+        }
+    }
+    assert!(followed > 20, "{followed} links");
+}
+
+/// The anchor that GitHub gives a heading.
+fn slug(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+    text.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
 }
 
 fn assert_named(names: impl IntoIterator<Item = impl AsRef<str>>) {

@@ -1,7 +1,7 @@
 //! The scene of a test: a CRD of its own on the shared control plane, the product beside it, and what both then hold.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
@@ -30,6 +30,16 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 /// The label by which the controller of a test finds the StorageMigrations of that test, and no others.
 const SCENE_LABEL: &str = "scene";
 
+/// What is shipped beside the binary.
+pub(crate) fn manifests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests")
+}
+
+/// Applies the shipped install.yaml to a control plane, as far as it has a use for it.
+pub(crate) async fn install(plane: &ControlPlane) {
+    access::install(plane, &manifests().join("install.yaml")).await.expect("install the manifests");
+}
+
 /// One test's CRD and what belongs to it.
 pub(crate) struct Scene {
     pub(crate) plane: &'static ControlPlane,
@@ -52,8 +62,7 @@ impl Scene {
         name: &str,
         fixture: impl FnOnce(&str) -> Fixture,
     ) -> Self {
-        let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
-        access::install(plane, &manifests).await.expect("install the manifests");
+        install(plane).await;
         let client = plane.admin();
         let fixture = fixture(&format!("{name}.example.com"));
         let kind = crd::apply(&client, &fixture).await.expect("apply the CRD");

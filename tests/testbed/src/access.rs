@@ -48,7 +48,7 @@ pub enum AccessError {
     /// A manifest can't be read.
     #[error("read {}", path.display())]
     Read {
-        /// The file or directory.
+        /// The file.
         path: PathBuf,
         /// What the system said.
         #[source]
@@ -85,14 +85,14 @@ impl AccessError {
     }
 }
 
-/// Applies what the product ships: the YAML files directly in `directory`, as far as they are namespaces, CRDs,
-/// ServiceAccounts and RBAC. Waits until the CRDs are established. On one control plane it is done once.
+/// Applies what the product ships: the objects of a YAML file, as far as they are namespaces, CRDs, ServiceAccounts and
+/// RBAC. Waits until the CRDs are established. On one control plane it is done once.
 ///
 /// # Errors
-/// If a file can't be read or the server refuses an object.
-pub async fn install(plane: &ControlPlane, directory: &Path) -> Result<(), AccessError> {
+/// If the file can't be read or the server refuses an object.
+pub async fn install(plane: &ControlPlane, file: &Path) -> Result<(), AccessError> {
     let once = plane.access.installed.get_or_try_init(|| async {
-        manifests::apply(&plane.admin(), directory).await?;
+        manifests::apply(&plane.admin(), file).await?;
         aggregate_cluster_roles(plane).await
     });
     once.await.copied()
@@ -205,7 +205,11 @@ fn selects(selector: &LabelSelector, role: &ClusterRole) -> bool {
         })
 }
 
-async fn wait_for_target(
+/// Waits until the product may patch a resource, or no longer may: roles come into effect a moment after they are written.
+///
+/// # Errors
+/// If that isn't so after a while.
+pub async fn wait_for_target(
     plane: &ControlPlane,
     group: &str,
     plural: &str,

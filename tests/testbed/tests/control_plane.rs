@@ -2,7 +2,6 @@
 #![expect(clippy::expect_used, reason = "tests")]
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -217,9 +216,9 @@ async fn may_list(plane: &ControlPlane, group: &str) -> bool {
 async fn the_product_may_touch_what_it_was_granted_and_nothing_else() {
     let plane = ControlPlane::start(Options::default()).await.expect("a control plane of its own");
     let directory = tempfile::tempdir().expect("a directory");
-    std::fs::write(Path::new(directory.path()).join("all.yaml"), MANIFESTS)
-        .expect("the manifests are written");
-    access::install(&plane, directory.path()).await.expect("the manifests are applied");
+    let file = directory.path().join("install.yaml");
+    std::fs::write(&file, MANIFESTS).expect("the manifests are written");
+    access::install(&plane, &file).await.expect("the manifests are applied");
     let groups: Vec<String> = (0..8).map(|number| format!("g{number}.testbed.example.com")).collect();
     for group in &groups {
         apply_crd(&plane.admin(), group, "v1").await;

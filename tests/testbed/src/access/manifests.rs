@@ -1,7 +1,6 @@
-//! Applying the shipped YAML files as `kubectl apply --server-side` would, as far as the bench has a use for them.
+//! Applying the shipped YAML as `kubectl apply --server-side` would, as far as the bench has a use for them.
 
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, TypeMeta};
@@ -21,12 +20,9 @@ const KINDS: [&str; 7] = [
     "RoleBinding",
 ];
 
-/// Applies the YAML files directly in `directory`.
-pub(super) async fn apply(client: &Client, directory: &Path) -> Result<(), AccessError> {
-    let mut objects = Vec::new();
-    for path in files(directory)? {
-        objects.extend(read(&path)?);
-    }
+/// Applies the objects of a YAML file.
+pub(super) async fn apply(client: &Client, file: &Path) -> Result<(), AccessError> {
+    let mut objects = read(file)?;
     objects.sort_by_key(|(rank, _)| *rank);
     for (_, object) in &objects {
         apply_one(client, object).await?;
@@ -37,18 +33,6 @@ pub(super) async fn apply(client: &Client, directory: &Path) -> Result<(), Acces
         }
     }
     Ok(())
-}
-
-fn files(directory: &Path) -> Result<Vec<PathBuf>, AccessError> {
-    let failed = |source| AccessError::Read { path: directory.to_owned(), source };
-    let entries = std::fs::read_dir(directory).map_err(failed)?;
-    let mut paths = entries
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(failed)?;
-    paths.retain(|path| path.is_file() && path.extension() == Some(OsStr::new("yaml")));
-    paths.sort();
-    Ok(paths)
 }
 
 /// The objects of a file that are to be applied, each with its place in [`KINDS`].

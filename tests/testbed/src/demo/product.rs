@@ -42,8 +42,8 @@ pub(super) async fn build() -> Result<PathBuf, Failure> {
 }
 
 /// What a cluster is given before the product runs in it.
-pub(super) fn manifests() -> Result<PathBuf, Failure> {
-    Ok(workspace()?.join("manifests"))
+pub(super) fn manifest() -> Result<PathBuf, Failure> {
+    Ok(workspace()?.join("manifests/install.yaml"))
 }
 
 /// The root of the workspace; cargo tells a program that it runs where its package is.

@@ -46,7 +46,7 @@ impl Stage {
 
         screen.step("Build restow and install its CRD and RBAC");
         let binary = product::build().await?;
-        access::install(&plane, &product::manifests()?).await.doing("install restow's manifests")?;
+        access::install(&plane, &product::manifest()?).await.doing("install restow's manifest")?;
 
         screen.step("Create the CRD CronTab of the Kubernetes documentation, with its conversion webhook");
         let webhook = Webhook::start(Mapping::CronTab).await.doing("start the webhook")?;
