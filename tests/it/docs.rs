@@ -61,7 +61,10 @@ fn spec_names_every_exit_code() {
 #[test]
 fn every_link_between_documents_leads_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut documents: Vec<PathBuf> = ["README.md", "CHANGELOG.md"].map(|name| root.join(name)).to_vec();
+    let mut documents: Vec<PathBuf> = ["README.md", "CHANGELOG.md", "manifests/charts/restow/README.md"]
+        .iter()
+        .map(|name| root.join(name))
+        .collect();
     documents.extend(fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
     documents.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     let mut followed = 0;

@@ -5,12 +5,19 @@ use std::process::Command;
 
 use crate::manifests::render;
 use crate::scene::{BINARY, manifests};
+use crate::values_table;
+
+/// What stands before the table in the README of the chart, and behind it.
+const TABLE_BEGINS: &str = "<!-- made of values.yaml: -->\n";
+const TABLE_ENDS: &str = "<!-- so far -->\n";
 
 #[test]
 fn the_generated_files_are_what_their_sources_say() {
     let crd = printed(&["crd"]);
     settle("crd/crd.yaml", &crd);
     settle("install.yaml", &render(&manifests().join("default")));
+    settle("charts/restow/templates/crd.yaml", &crd_template(&crd));
+    settle("charts/restow/README.md", &chart_readme());
     let targets = printed(&["rbac", "crontabs.example.com"]);
     settle("samples/targets.yaml", &format!("# restow rbac crontabs.example.com\n{targets}"));
 }
@@ -24,6 +31,25 @@ fn settle(file: &str, expected: &str) {
         let found = fs::read_to_string(path).unwrap_or_default();
         assert!(found == expected, "manifests/{file} is stale: GENERATE=1 cargo test --test it generated");
     }
+}
+
+/// The definition as a template, so that `helm upgrade` upgrades it and `helm uninstall` can leave it.
+fn crd_template(crd: &str) -> String {
+    assert!(!crd.contains("{{"), "Helm would take a part of the definition for its own");
+    let keep =
+        "\n  {{- if .Values.crds.keep }}\n  annotations:\n    helm.sh/resource-policy: keep\n  {{- end }}";
+    let labels = "\n  labels:\n    {{- include \"restow.labels\" . | nindent 4 }}";
+    let (head, rest) = crd.split_once("\n  labels:\n    app.kubernetes.io/name: restow").expect("the labels");
+    format!("{{{{- if .Values.crds.enabled }}}}\n{head}{keep}{labels}{rest}{{{{- end }}}}\n")
+}
+
+fn chart_readme() -> String {
+    let chart = manifests().join("charts/restow");
+    let readme = fs::read_to_string(chart.join("README.md")).unwrap();
+    let (head, rest) = readme.split_once(TABLE_BEGINS).expect("where the table begins");
+    let (_, tail) = rest.split_once(TABLE_ENDS).expect("where the table ends");
+    let table = values_table::table(&fs::read_to_string(chart.join("values.yaml")).unwrap());
+    format!("{head}{TABLE_BEGINS}\n{table}\n{TABLE_ENDS}{tail}")
 }
 
 fn printed(args: &[&str]) -> String {

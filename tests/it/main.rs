@@ -8,6 +8,7 @@
 
 mod begun;
 mod ca_bundle;
+mod chart;
 mod delete;
 mod docs;
 mod drain;
@@ -47,5 +48,6 @@ mod status_writes;
 mod suspend;
 mod trims;
 mod unreadable;
+mod values_table;
 mod watches;
 mod webhook;
