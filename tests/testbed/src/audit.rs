@@ -2,11 +2,11 @@
 //!
 //! The log is the server's own (level Metadata), so it also shows requests that a client does not admit to. An entry is
 //! written when its request has ended, which can be an instant after the client has the answer: poll for what must be
-//! there. Requests about core resources and the server's own to itself are not logged.
+//! there. Requests about core resources are logged only if they are the product's, the server's own to itself never.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -15,12 +15,16 @@ use serde::Deserialize;
 pub(crate) const POLICY: &str = r#"{
   "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
   "rules": [
+    {"level": "Metadata", "users": ["system:serviceaccount:restow-system:restow"]},
     {"level": "None", "users": ["system:apiserver"]},
     {"level": "None", "nonResourceURLs": ["*"]},
     {"level": "None", "resources": [{"group": ""}, {"group": "flowcontrol.apiserver.k8s.io"}]},
     {"level": "Metadata"}
   ]
 }"#;
+
+/// Names a directory where the audit logs of all API servers are kept, for [`rights`](crate::rights).
+pub const KEEP: &str = "TESTBED_AUDIT_DIR";
 
 /// The audit log of one API server.
 #[derive(Clone, Debug)]
@@ -110,6 +114,14 @@ pub struct Response {
 impl AuditLog {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, from: 0 }
+    }
+
+    /// Where the API server that works in `directory` is to write it.
+    pub(crate) fn path_for(directory: &Path) -> PathBuf {
+        match (std::env::var_os(KEEP), directory.file_name()) {
+            (Some(kept), Some(name)) => Path::new(&kept).join(name).with_extension("log"),
+            (None, _) | (_, None) => directory.join("audit.log"),
+        }
     }
 
     /// The same log from now on: what is there already is left out.

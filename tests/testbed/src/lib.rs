@@ -11,6 +11,7 @@
 //! - [`access`]: the shipped RBAC, as a cluster would have it
 //! - [`proxy`]: what may go wrong between the product and the API server
 //! - [`restow`]: the product's binary, run under that RBAC
+//! - [`rights`]: what the product asked for, against what it was granted
 //! - [`crd`]: the CustomResourceDefinitions to migrate, and what an administrator does to them
 //! - [`objects`]: objects of those, made, changed and compared
 //! - [`webhook`]: a conversion webhook and an admission webhook, with faults
@@ -33,4 +34,5 @@ pub mod objects;
 pub mod process;
 pub mod proxy;
 pub mod restow;
+pub mod rights;
 pub mod webhook;

@@ -36,7 +36,7 @@ impl ApiServer {
                 .map(|()| path)
                 .map_err(StartError::system("write the API server's files"))
         };
-        let audit_log = directory.join("audit.log");
+        let audit_log = AuditLog::path_for(directory);
         let files = Files {
             certificates,
             tokens: write("tokens.csv", &kubeconfig::token_file())?,
