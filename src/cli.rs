@@ -2,6 +2,7 @@
 
 mod controller;
 mod crd;
+mod election;
 mod exit;
 mod logging;
 mod migrate;

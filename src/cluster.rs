@@ -1,6 +1,6 @@
 //! Everything that talks to an API server. What the answers mean is decided in `plan`.
 //!
-//! Every request here is sent once: kube's own retries are switched off, so that each 429 and each 503 is seen by the
+//! Every request here is sent once: kube's own retries are left out (`wire`), so that each 429 and each 503 is seen by the
 //! engine, which slows down as a whole.
 
 mod access;
@@ -8,19 +8,24 @@ mod call;
 mod connect;
 mod crds;
 mod events;
+mod gate;
 mod leases;
 mod losses;
 mod migrations;
 mod migrators;
 mod objects;
+mod own_lease;
 mod pacer;
 mod seal_key;
 mod slim_crd;
+mod wire;
 
 pub use connect::{Cluster, ConnectError};
 pub use crds::{LiveCrd, Trimmed};
 pub use events::EventWriter;
+pub use gate::{Gate, time};
 pub use migrations::StatusWritten;
+pub use own_lease::OwnLease;
 pub use pacer::{Pacer, Permit, Rate};
 pub use seal_key::SealKey;
 pub use slim_crd::SlimCrd;

@@ -18,7 +18,8 @@ use tokio::sync::OnceCell;
 use crate::api::{Pace, StorageMigrationSpec, StorageMigrationStatus, TargetResource};
 use crate::cluster::{Cluster, Pacer, Rate, SealKey, Trimmed};
 use crate::plan::{
-    Crd, Failure, Finding, Listing, Moment, Observation, Outage, PageRequest, Run, Seal, Step, Surroundings,
+    Crd, Failure, Finding, Limits, Listing, Moment, Observation, Outage, PageRequest, Run, Seal, Step,
+    Surroundings,
 };
 
 pub use clock::Clock;
@@ -128,6 +129,12 @@ impl Engine {
     /// Takes in that a CRD is gone.
     pub fn forget_crd(&self, name: &str) {
         self.records.forget(name);
+    }
+
+    /// The limits of this process.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.pacer.limits()
     }
 
     /// The CRDs seen so far.

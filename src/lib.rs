@@ -6,4 +6,5 @@ pub mod cli;
 pub mod cluster;
 pub mod controller;
 pub mod engine;
+pub mod metrics;
 pub mod plan;

@@ -8,6 +8,7 @@ mod answer;
 mod check;
 mod checkpoint;
 mod crd;
+mod election;
 mod finding;
 mod health;
 mod loss;
@@ -35,6 +36,7 @@ mod visit;
 
 pub use answer::{Cause, Details, Failure, Scope};
 pub use crd::{Crd, CrdRecord, CrdVersion};
+pub use election::{Election, ElectionTimes, LeaseSight};
 pub use finding::Finding;
 pub use health::Health;
 pub use loss::{VersionSchema, lossy_versions, lost_fields};

@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 
 use super::Exit;
+use super::election::ElectionArgs;
 use super::pace::PaceArgs;
 use super::session::SessionArgs;
+use crate::cluster::Gate;
 use crate::controller::{self, Settings};
 
 #[derive(Clone, Debug, clap::Args)]
@@ -12,7 +14,7 @@ pub(super) struct Args {
     #[command(flatten)]
     pace: PaceArgs,
 
-    /// Where /livez and /readyz are served
+    /// Where /livez, /readyz and /metrics are served
     #[arg(long, value_name = "ADDRESS", env = "RESTOW_ADMIN_ADDRESS", default_value = "[::]:8080")]
     admin_address: SocketAddr,
 
@@ -20,8 +22,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "SELECTOR", env = "RESTOW_WATCH_LABEL_SELECTOR")]
     watch_label_selector: Option<String>,
 
-    /// The namespace that this controller runs in, where it keeps the key of its checkpoints; by default that of the pod or
-    /// of the kubeconfig's context
+    /// The namespace that this controller runs in, where it keeps its Lease and the key of its checkpoints; by default that of
+    /// the pod or of the kubeconfig's context
     #[arg(long, value_name = "NAME", env = "RESTOW_NAMESPACE")]
     namespace: Option<String>,
 
@@ -30,11 +32,19 @@ pub(super) struct Args {
     pod_name: Option<String>,
 
     #[command(flatten)]
+    election: ElectionArgs,
+
+    #[command(flatten)]
     session: SessionArgs,
 }
 
 pub(super) async fn run(args: Args) -> Exit {
-    let (cluster, stop) = match args.session.begin().await {
+    let election = match args.election.settings(args.pod_name.as_deref()) {
+        Ok(election) => election,
+        Err(fault) => return Exit::misused(fault),
+    };
+    let gate = if election.is_some() { Gate::shut() } else { Gate::open() };
+    let (cluster, stop) = match args.session.begin(gate).await {
         Ok(begun) => begun,
         Err(exit) => return exit,
     };
@@ -45,6 +55,7 @@ pub(super) async fn run(args: Args) -> Exit {
         label_selector: args.watch_label_selector,
         namespace: args.namespace,
         instance: args.pod_name,
+        election,
     };
     match controller::run(cluster, settings, stop).await {
         Ok(()) => Exit::Done,

@@ -20,6 +20,8 @@ pub enum Exit {
     Done,
     /// It failed, or was given up.
     Failed,
+    /// The command line makes no sense.
+    Misused,
     /// Objects were refused, and nothing was trimmed.
     Refused,
     /// Something stood in the way, and nothing was written.
@@ -33,6 +35,7 @@ impl Exit {
         match self {
             Self::Done => 0,
             Self::Failed => 1,
+            Self::Misused => 2,
             Self::Refused => 3,
             Self::Blocked => 4,
         }
@@ -46,6 +49,7 @@ impl Exit {
             Self::Blocked => 1,
             Self::Refused => 2,
             Self::Failed => 3,
+            Self::Misused => 4,
         };
         if rank(other) > rank(self) { other } else { self }
     }
@@ -56,6 +60,12 @@ impl Exit {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Self::fail(&error),
             Ok(()) | Err(_) => self,
         }
+    }
+
+    /// Shows what is wrong with the command line, in clap's words.
+    pub(super) fn misused(fault: &str) -> Self {
+        show(&format!("error: {fault}\n\nFor more information, try '--help'."));
+        Self::Misused
     }
 
     /// Shows an error with its causes, and fails.

@@ -17,7 +17,7 @@ use super::summary::{self, Ended};
 use crate::api::{
     Mode, Reason, State, StorageMigrationSpec, StorageMigrationStatus, StoredVersions, TargetResource,
 };
-use crate::cluster::Pacer;
+use crate::cluster::{Gate, Pacer};
 use crate::engine::{Engine, Migration, Next, Order};
 use crate::plan::Finding;
 
@@ -87,7 +87,7 @@ impl GivenUp {
 }
 
 pub(super) async fn run(args: Args) -> Exit {
-    let (cluster, stop) = match args.session.begin().await {
+    let (cluster, stop) = match args.session.begin(Gate::open()).await {
         Ok(begun) => begun,
         Err(exit) => return exit,
     };

@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::logging::LogArgs;
 use super::{Exit, signals};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Gate};
 
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct SessionArgs {
@@ -18,9 +18,12 @@ pub(super) struct SessionArgs {
 
 impl SessionArgs {
     /// Starts logging, connects, and listens for the order to stop. What goes wrong is shown.
-    pub(super) async fn begin(&self) -> Result<(Cluster, CancellationToken), Exit> {
+    ///
+    /// No write leaves while `gate` is shut.
+    pub(super) async fn begin(&self, gate: Gate) -> Result<(Cluster, CancellationToken), Exit> {
         self.log.start().map_err(|error| Exit::fail(&error))?;
-        let cluster = Cluster::connect(self.context.as_deref()).await.map_err(|error| Exit::fail(&error))?;
+        let cluster =
+            Cluster::connect(self.context.as_deref(), gate).await.map_err(|error| Exit::fail(&error))?;
         let stop = signals::stop().map_err(|error| Exit::fail(&error))?;
         Ok((cluster, stop))
     }

@@ -4,6 +4,10 @@ use http::header::{HeaderValue, USER_AGENT};
 use kube::config::{InferConfigError, KubeConfigOptions, KubeconfigError};
 use kube::{Client, Config};
 
+use super::gate::Gate;
+use super::wire;
+use crate::metrics::Metrics;
+
 /// What restow calls itself in the audit log.
 const AGENT: &str = concat!("restow/", env!("CARGO_PKG_VERSION"));
 
@@ -11,6 +15,8 @@ const AGENT: &str = concat!("restow/", env!("CARGO_PKG_VERSION"));
 #[derive(Clone)]
 pub struct Cluster {
     pub(super) client: Client,
+    gate: Gate,
+    metrics: Metrics,
 }
 
 /// Why no connection can be made. The user must act: nothing was sent yet.
@@ -27,17 +33,24 @@ pub enum ConnectError {
         /// What is wrong.
         source: KubeconfigError,
     },
+    /// The configuration asks for a proxy.
+    #[error("connect through the proxy {url}: proxies are not supported")]
+    Proxy {
+        /// The proxy.
+        url: String,
+    },
     /// The configuration can't be turned into a client.
     #[error("set up the client")]
     Client(#[source] kube::Error),
 }
 
 impl Cluster {
-    /// Connects with `KUBECONFIG`, `~/.kube/config` or the service account of the pod, in this order.
+    /// Connects with `KUBECONFIG`, `~/.kube/config` or the service account of the pod, in this order. No write leaves while
+    /// `gate` is shut.
     ///
     /// # Errors
     /// If there is no usable configuration. No request is sent.
-    pub async fn connect(context: Option<&str>) -> Result<Self, ConnectError> {
+    pub async fn connect(context: Option<&str>, gate: Gate) -> Result<Self, ConnectError> {
         let config = match context {
             None => Config::infer().await.map_err(ConnectError::Infer)?,
             Some(context) => {
@@ -48,22 +61,37 @@ impl Cluster {
                     .map_err(|source| ConnectError::Kubeconfig { context: context.to_owned(), source })?
             }
         };
-        Self::new(config)
+        Self::new(config, gate)
     }
 
-    /// Connects with a configuration.
+    /// Connects with a configuration. No write leaves while `gate` is shut.
     ///
     /// # Errors
     /// If the configuration can't be turned into a client, for example because a certificate can't be parsed.
-    pub fn new(mut config: Config) -> Result<Self, ConnectError> {
-        config.default_retry = false;
+    pub fn new(mut config: Config, gate: Gate) -> Result<Self, ConnectError> {
+        if let Some(url) = &config.proxy_url {
+            return Err(ConnectError::Proxy { url: url.to_string() });
+        }
         config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
-        let client = Client::try_from(config).map_err(ConnectError::Client)?;
-        Ok(Self { client })
+        let metrics = Metrics::default();
+        let client = wire::client(config, gate.clone(), &metrics).map_err(ConnectError::Client)?;
+        Ok(Self { client, gate, metrics })
     }
 }
 
 impl Cluster {
+    /// What each write passes.
+    #[must_use]
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// What is counted.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     /// The namespace of the pod, or of the kubeconfig's context.
     #[must_use]
     pub fn namespace(&self) -> &str {

@@ -11,6 +11,7 @@ use kube::{Resource, ResourceExt};
 use serde_json::json;
 
 use super::{Cluster, FIELD_MANAGER, SlimCrd, WatchError};
+use crate::metrics::TrimResult;
 use crate::plan::{Crd, Failure, Trim};
 
 /// CRDs asked for at once when a watch starts: with schemas of 300 KB each, 6 MB.
@@ -89,11 +90,13 @@ impl Cluster {
             &params,
             &Patch::Merge(body),
         );
-        match self.call::<SlimCrd>(request).await {
-            Ok(answer) => Trimmed::Done(Box::new(answer.body.into())),
-            Err(failure) if failure.code == Some(409) => Trimmed::Conflict,
-            Err(failure) => Trimmed::Failed(failure),
-        }
+        let (result, trimmed) = match self.call::<SlimCrd>(request).await {
+            Ok(answer) => (TrimResult::Done, Trimmed::Done(Box::new(answer.body.into()))),
+            Err(failure) if failure.code == Some(409) => (TrimResult::Conflict, Trimmed::Conflict),
+            Err(failure) => (TrimResult::Failed, Trimmed::Failed(failure)),
+        };
+        self.metrics().trimmed(result);
+        trimmed
     }
 }
 

@@ -1,10 +1,13 @@
 //! StorageMigrations in the cluster: watching them, writing their status, deleting one whose time is over.
 
-use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions, ValidationDirective};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, DeleteParams, GetParams, Patch, PatchParams, Preconditions, ValidationDirective};
 use kube::core::{DeserializeGuard, Request};
 use kube::{Client, Resource};
+use serde::Deserialize;
 use serde_json::json;
 
+use super::call::Answer;
 use super::{Cluster, FIELD_MANAGER};
 use crate::api::{StorageMigration, StorageMigrationStatus};
 use crate::plan::Failure;
@@ -20,6 +23,12 @@ pub enum StatusWritten {
     Failed(Failure),
 }
 
+#[derive(Deserialize)]
+struct Stored {
+    metadata: ObjectMeta,
+    status: Option<StorageMigrationStatus>,
+}
+
 impl Cluster {
     /// StorageMigrations, each of which may turn out to be unreadable by itself.
     ///
@@ -28,6 +37,29 @@ impl Cluster {
     #[must_use]
     pub fn migrations(&self) -> Api<DeserializeGuard<StorageMigration>> {
         Api::all(self.client.clone())
+    }
+
+    /// Reads the status of the StorageMigration with this uid from etcd. `Ok(None)` if it is gone.
+    ///
+    /// # Errors
+    /// If the server could not answer.
+    ///
+    /// # Access
+    /// `get` on `storagemigrations`.
+    pub async fn read_status(
+        &self,
+        name: &str,
+        uid: &str,
+    ) -> Result<Option<StorageMigrationStatus>, Failure> {
+        let path = Request::new(StorageMigration::url_path(&(), None));
+        match self.call::<Stored>(path.get(name, &GetParams::default())).await {
+            Ok(Answer { body, date: _ }) if body.metadata.uid.as_deref() == Some(uid) => {
+                Ok(Some(body.status.unwrap_or_default()))
+            }
+            Ok(_) => Ok(None),
+            Err(failure) if failure.code == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Stores a status as a whole, for the StorageMigration with this uid only.

@@ -1,4 +1,4 @@
-//! The migrations of this process, by the uid of their StorageMigration, and when the status of each was last written.
+//! The migrations of one term of leadership, by the uid of their StorageMigration, and when the status of each was last written.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::api::{Reason, State, StorageMigration, StorageMigrationStatus};
+use crate::api::{Reason, State, StorageMigrationStatus};
 use crate::engine::Migration;
 use crate::plan::Finding;
 
 /// How long a status of the same phase waits before it is written again.
 const WRITE_PAUSE: Duration = Duration::from_secs(3);
 
-/// All migrations of this process.
+/// All migrations of one term.
 #[derive(Debug, Default)]
 pub(super) struct Books {
     books: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Book>>>>,
@@ -30,19 +30,26 @@ pub(super) struct Book {
 }
 
 impl Books {
-    /// The book of a StorageMigration, opened with the status that it has if there is none yet.
-    pub(super) fn open(&self, uid: &str, migration: &StorageMigration) -> Arc<tokio::sync::Mutex<Book>> {
+    /// The book of a StorageMigration, if it is open.
+    pub(super) fn get(&self, uid: &str) -> Option<Arc<tokio::sync::Mutex<Book>>> {
+        self.lock().get(uid).cloned()
+    }
+
+    /// Opens the book of a StorageMigration with the status that it has.
+    pub(super) fn open(&self, uid: &str, status: StorageMigrationStatus) -> Arc<tokio::sync::Mutex<Book>> {
         let mut books = self.lock();
-        let book = books.entry(uid.to_owned()).or_insert_with(|| {
-            let status = migration.status.clone().unwrap_or_default();
-            Arc::new(tokio::sync::Mutex::new(Book::new(status)))
-        });
-        Arc::clone(book)
+        let open = || Arc::new(tokio::sync::Mutex::new(Book::new(status)));
+        Arc::clone(books.entry(uid.to_owned()).or_insert_with(open))
     }
 
     /// Forgets a StorageMigration that is gone.
     pub(super) fn close(&self, uid: &str) {
         self.lock().remove(uid);
+    }
+
+    /// Forgets all StorageMigrations but those that `is_there` knows.
+    pub(super) fn retain(&self, is_there: impl Fn(&str) -> bool) {
+        self.lock().retain(|uid, _| is_there(uid));
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<tokio::sync::Mutex<Book>>>> {

@@ -6,11 +6,12 @@ use std::time::Duration;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
 use kube::{Resource, ResourceExt};
-use tokio::sync::mpsc;
+use tokio::sync::Mutex;
 
 use super::Guarded;
-use super::admin::Ready;
 use super::books::{Book, Books};
+use super::changes::{Change, Changes};
+use super::health::Health;
 use crate::api::{Conditions, RETRY_ANNOTATION, Reason, State, StorageMigration, StorageMigrationStatus};
 use crate::cluster::{EventWriter, StatusWritten};
 use crate::engine::{Engine, Next, Order};
@@ -20,6 +21,8 @@ use crate::plan::{CrdRecord, Finding, rival};
 const RESYNC: Duration = Duration::from_mins(1);
 /// How long to wait before a status that could not be written is written again.
 const WRITE_AGAIN: Duration = Duration::from_secs(5);
+/// How long to wait before a status that could not be read is read again.
+const READ_AGAIN: Duration = Duration::from_secs(2);
 /// How long to wait for the CRDs to become known.
 const CRDS_WAIT: Duration = Duration::from_millis(200);
 
@@ -29,8 +32,8 @@ pub(super) struct Context {
     pub(super) events: EventWriter,
     pub(super) books: Arc<Books>,
     pub(super) store: Store<Guarded>,
-    pub(super) crds_known: Ready,
-    pub(super) changes: mpsc::Sender<String>,
+    pub(super) health: Health,
+    pub(super) changes: Changes,
 }
 
 /// Nothing in a reconcile fails: what goes wrong is told in the status.
@@ -39,7 +42,7 @@ pub(super) enum Never {}
 
 /// Gives one migration its next step.
 pub(super) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Action, Never> {
-    if !context.crds_known.is_set() {
+    if !context.health.is_ready() {
         return Ok(Action::requeue(CRDS_WAIT));
     }
     let (name, uid) = (guarded.name_any(), guarded.uid().unwrap_or_default());
@@ -50,7 +53,7 @@ pub(super) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
             return Ok(Action::await_change());
         }
     };
-    let book = context.books.open(&uid, migration);
+    let Some(book) = book(&context, &name, &uid).await else { return Ok(Action::requeue(READ_AGAIN)) };
     let mut book = book.lock().await;
     let all = context.store.state();
     let record = context.engine.records().get(&migration.spec.resource.crd_name());
@@ -71,6 +74,21 @@ pub(super) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
     };
     let write_again = publish(&context, migration, &uid, &mut book, &stepped.finding).await;
     Ok(Action::requeue(write_again.map_or(wait, |again| again.min(wait))))
+}
+
+/// The book of a StorageMigration. It is opened with the status as it is stored: the one that the watch brought may be older
+/// than what another process wrote last.
+async fn book(context: &Context, name: &str, uid: &str) -> Option<Arc<Mutex<Book>>> {
+    if let Some(book) = context.books.get(uid) {
+        return Some(book);
+    }
+    match context.engine.cluster().read_status(name, uid).await {
+        Ok(status) => Some(context.books.open(uid, status?)),
+        Err(failure) => {
+            tracing::warn!(migration = name, %failure, "can't read the status; the migration waits");
+            None
+        }
+    }
 }
 
 /// What kube asks for where a reconcile fails.
@@ -120,7 +138,7 @@ async fn publish(
         context.events.write(migration, finding).await;
         if finding.reason.state() != State::Working {
             // Another StorageMigration may have waited for this one.
-            drop(context.changes.try_send(migration.spec.resource.crd_name()));
+            context.changes.tell(Change::Crd(migration.spec.resource.crd_name()));
         }
     }
     write_again

@@ -32,6 +32,7 @@ impl Engine {
                 }
                 Ok(Event::InitDone) => {
                     for gone in self.records().retain(&listed, name) {
+                        self.cluster().metrics().forget(&gone);
                         changed(Some(&gone));
                     }
                     changed(None);
@@ -39,6 +40,7 @@ impl Engine {
                 Ok(Event::Apply(crd)) => self.take_in(crd, &mut changed),
                 Ok(Event::Delete(crd)) => {
                     self.forget_crd(crd.name());
+                    self.cluster().metrics().forget(crd.name());
                     changed(Some(crd.name()));
                 }
                 Err(error) => {

@@ -19,6 +19,11 @@ impl CrdRecords {
         self.lock().get(name).cloned()
     }
 
+    /// All CRDs that are known, one after another, in no order.
+    pub fn each(&self, mut look: impl FnMut(&Crd)) {
+        self.lock().values().for_each(|record| look(record.crd()));
+    }
+
     /// Takes in a sight of a CRD.
     pub fn observe(&self, crd: Crd, now: Moment) {
         let mut records = self.lock();

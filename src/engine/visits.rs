@@ -22,6 +22,7 @@ impl Engine {
         let ceiling = self.pacer.limits().max_in_flight(spec.pace.as_ref());
         let enough = Instant::now() + STEP_TIME;
         let mut open = true;
+        let mut held_since = None;
         let mut flights = FuturesUnordered::new();
         loop {
             let now = self.clock.now().uptime;
@@ -30,6 +31,7 @@ impl Engine {
                 && self.held(target.resource()).is_none()
                 && Instant::now() < enough;
             let room = open && flights.len() < places && sweep.has_due(now);
+            held_since = if room { held_since.or_else(|| Some(Instant::now())) } else { None };
             tokio::select! {
                 Some((visit, outcome)) = flights.next(), if !flights.is_empty() => {
                     let now = self.clock.now().uptime;
@@ -42,6 +44,8 @@ impl Engine {
                     sweep.record(visit, outcome, now);
                 }
                 permit = self.pacer.permit(rate), if room => {
+                    let held = held_since.take().map(|since| since.elapsed());
+                    self.cluster.metrics().throttled(held.unwrap_or_default());
                     if let Some(visit) = sweep.next(self.clock.now().uptime) {
                         flights.push(self.fly(&target, visit, permit));
                     }
@@ -63,7 +67,9 @@ impl Engine {
     }
 
     async fn fly(&self, target: &Target, visit: Visit, permit: Permit) -> (Visit, Outcome) {
+        let sent = Instant::now();
         let outcome = self.cluster.visit(target, visit.object()).await;
+        self.cluster.metrics().visited(&target.resource().to_string(), &outcome, sent.elapsed());
         drop(permit);
         (visit, outcome)
     }

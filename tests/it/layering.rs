@@ -1,16 +1,17 @@
-//! The order of the layers: `api <- plan <- cluster <- engine <- controller <- cli <- main`. None names a higher one.
+//! The order of the layers: `api <- plan <- metrics <- cluster <- engine <- controller <- cli <- main`. None names a higher one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each layer and the layers below it, which it may name.
-const MAY_NAME: [(&str, &[&str]); 6] = [
+const MAY_NAME: [(&str, &[&str]); 7] = [
     ("api", &[]),
     ("plan", &["api"]),
-    ("cluster", &["api", "plan"]),
-    ("engine", &["api", "plan", "cluster"]),
-    ("controller", &["api", "plan", "cluster", "engine"]),
-    ("cli", &["api", "plan", "cluster", "engine", "controller"]),
+    ("metrics", &["api", "plan"]),
+    ("cluster", &["api", "plan", "metrics"]),
+    ("engine", &["api", "plan", "metrics", "cluster"]),
+    ("controller", &["api", "plan", "metrics", "cluster", "engine"]),
+    ("cli", &["api", "plan", "metrics", "cluster", "engine", "controller"]),
 ];
 
 /// What pure decisions have no use for: words, and paths.

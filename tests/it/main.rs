@@ -33,6 +33,7 @@ mod history;
 mod kills;
 mod kubectl;
 mod layering;
+mod leadership;
 mod manifests;
 mod migrates;
 mod oneshot;

@@ -117,6 +117,9 @@ impl Scene {
             ["--namespace", access::NAMESPACE],
         ];
         let own = own.iter().filter(|[flag, _]| !args.contains(flag)).flatten();
+        // All scenes share a namespace, and with it the Lease.
+        let alone = args.iter().all(|arg| !arg.starts_with("--leader-elect"));
+        let own = own.chain(alone.then_some(&"--leader-elect=false"));
         let command = RestowCommand::with_kubeconfig(BINARY, self.plane, kubeconfig).args(["controller"]);
         command.args(own.chain(args).copied()).start().expect("start the controller")
     }

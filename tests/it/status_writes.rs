@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::PostParams;
 use kube::{Api, ResourceExt as _};
 use restow::api::{Reason, StorageMigrationStatus};
-use restow::cluster::{Cluster, StatusWritten};
+use restow::cluster::{Cluster, Gate, StatusWritten};
 use serde_json::{Value, json};
 use testbed::control_plane::{ControlPlane, Options};
 use testbed::crd::Fixture;
@@ -16,7 +16,7 @@ use crate::scene::{Scene, counts};
 #[tokio::test]
 async fn a_status_is_not_written_to_another_migration_of_the_same_name() {
     let scene = Scene::widgets("status-uid").await;
-    let cluster = Cluster::new(scene.plane.admin_config()).unwrap();
+    let cluster = Cluster::new(scene.plane.admin_config(), Gate::open()).unwrap();
     let status = StorageMigrationStatus { observed_generation: Some(1), ..StorageMigrationStatus::default() };
     let old = scene.migrate(json!({})).await.uid().unwrap();
     let name = scene.migration();

@@ -1,0 +1,197 @@
+//! Several controllers, of which one is at work: whatever becomes of it, no two write at the same time, and the next one
+//! goes on where it was.
+//!
+//! Each replica has a proxy of its own, so that what it sends is known by itself. They share the Lease that the manifests give
+//! restow the right to, so these tests take turns.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::DeleteParams;
+use restow::api::Reason;
+use serde_json::json;
+use testbed::access;
+use testbed::objects::Batch;
+use testbed::process::{Exit, Signal};
+use testbed::proxy::{Fault, Passed, Proxy, Rule};
+use testbed::restow::Restow;
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::{Instant, sleep};
+
+use crate::scene::{Scene, counts, eventually};
+
+/// Held by the test whose replicas hold, or want, the Lease.
+static LEASE: Mutex<()> = Mutex::const_new(());
+
+/// The times of the Lease, well below the usual.
+const LEASE_TIME: Duration = Duration::from_secs(6);
+const FLAGS: [&str; 4] = [
+    "--leader-elect",
+    "--leader-election-lease-duration=6s",
+    "--leader-election-renew-deadline=4s",
+    "--leader-election-retry-period=1s",
+];
+
+const OBJECTS: usize = 600;
+const PAGE: u64 = 20;
+
+struct Replica {
+    proxy: Proxy,
+    restow: Restow,
+}
+
+impl Replica {
+    async fn start(scene: &Scene) -> Self {
+        let proxy = Proxy::start(scene.plane).await.unwrap();
+        let restow = scene.controller_through(&proxy, &FLAGS).await;
+        Self { proxy, restow }
+    }
+
+    /// All that it has sent that changes something, but for the Lease.
+    fn writes(&self) -> Vec<Passed> {
+        let mut passed = self.proxy.passed();
+        passed.retain(|request| request.method != "GET" && !request.uri.contains("/leases"));
+        passed
+    }
+
+    fn last_write(&self) -> Option<Timestamp> {
+        self.writes().last().map(|request| request.at)
+    }
+
+    async fn until_writes(&self, count: usize) {
+        eventually("writes", async || (self.writes().len() >= count).then_some(())).await;
+    }
+}
+
+/// The turn of one test, with no Lease left over from the one before.
+async fn turn(scene: &Scene) -> MutexGuard<'static, ()> {
+    let turn = LEASE.lock().await;
+    let leases: Api<Lease> = Api::namespaced(scene.client.clone(), access::NAMESPACE);
+    drop(leases.delete("restow", &DeleteParams::default()).await);
+    turn
+}
+
+/// Which of them writes.
+async fn at_work(replicas: &[Replica]) -> usize {
+    let writes = || replicas.iter().map(|replica| replica.writes().len()).collect::<Vec<_>>();
+    let before = writes();
+    eventually("a replica at work", async || {
+        writes().iter().zip(&before).position(|(now, before)| *now > before + 5)
+    })
+    .await
+}
+
+/// Asserts that the second writes since, that the first has not written after that, and that the second goes on where the
+/// status was: `done` objects, in the order of their names, are not visited again.
+fn handed_over(from: &Replica, to: &Replica, since: Timestamp, done: u64) {
+    let last = from.last_write().expect("it has written");
+    let mut later = to.writes();
+    later.retain(|request| request.at > since);
+    let first = later.first().expect("it writes now").at;
+    assert!(last < first, "the old one wrote at {last}, the new one since {first}");
+    let visits = later.iter().filter_map(|request| request.uri.split(['?', '/']).find(|it| is_object(it)));
+    let begun: Vec<_> = visits.take(5).collect();
+    assert!(
+        !begun.is_empty() && begun.iter().all(|name| **name >= *format!("w{done:03}")),
+        "{begun:?} after {done} were done"
+    );
+}
+
+fn is_object(name: &str) -> bool {
+    name.strip_prefix('w').is_some_and(|number| number.parse::<u64>().is_ok())
+}
+
+/// How many objects are done by the checkpoint.
+async fn done(scene: &Scene) -> u64 {
+    let checkpoint = scene.status_of(scene.migration()).await.checkpoint.expect("a checkpoint");
+    checkpoint.rewritten + checkpoint.unchanged
+}
+
+#[tokio::test]
+async fn b67_of_three_replicas_one_writes_whatever_becomes_of_it() {
+    let scene = Scene::widgets("b67-replicas").await;
+    let _turn = turn(&scene).await;
+    scene.stored_old(&Batch::plain(OBJECTS)).await;
+    let mut replicas = Vec::new();
+    for _ in 0..3 {
+        replicas.push(Replica::start(&scene).await);
+    }
+    scene.migrate(json!({ "pace": { "writesPerSecond": 25 }, "pageSize": PAGE })).await;
+
+    // Killed.
+    let first = at_work(&replicas).await;
+    replicas[first].until_writes(120).await;
+    for (place, replica) in replicas.iter().enumerate() {
+        assert!(place == first || replica.writes().is_empty(), "{:?}", replica.writes());
+    }
+    let killed_with = done(&scene).await;
+    let (killed_at, killed) = (Timestamp::now(), Instant::now());
+    replicas[first].restow.signal(Signal::Kill);
+    let second = at_work(&replicas).await;
+    assert!(killed.elapsed() < LEASE_TIME + Duration::from_secs(10), "after {:?}", killed.elapsed());
+    handed_over(&replicas[first], &replicas[second], killed_at, killed_with);
+    assert!(killed_with >= 2 * PAGE, "{killed_with} were done");
+
+    // Paused, until another leads; and as it wakes up it learns of that late.
+    let (paused_with, paused_at) = (done(&scene).await, Timestamp::now());
+    replicas[second].restow.signal(Signal::Stop);
+    let third = at_work(&replicas).await;
+    assert_ne!(third, second);
+    let slow = Rule::new(Fault::Delay(Duration::from_secs(3))).uri("/leases");
+    replicas[second].proxy.add(slow);
+    let sent = replicas[second].writes().len();
+    replicas[second].restow.signal(Signal::Continue);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(replicas[second].writes().len(), sent, "a leader that wakes up writes nothing");
+    handed_over(&replicas[second], &replicas[third], paused_at, paused_with);
+    replicas[second].proxy.heal();
+
+    // Told to stop: the one that woke up stands by and is the next.
+    let stopped_with = done(&scene).await;
+    let (stopped_at, stopped) = (Timestamp::now(), Instant::now());
+    replicas[third].restow.signal(Signal::Term);
+    assert_eq!(replicas[third].restow.wait_exit(Duration::from_secs(10)).await.unwrap(), Exit::Code(0));
+    assert_eq!(at_work(&replicas).await, second);
+    assert!(stopped.elapsed() < Duration::from_secs(8), "after {:?}", stopped.elapsed());
+    handed_over(&replicas[third], &replicas[second], stopped_at, stopped_with);
+
+    scene.until(Reason::Migrated).await;
+    assert_eq!(scene.stored().await, counts([("v1", OBJECTS)]));
+    assert_eq!(scene.stored_versions().await, ["v1"]);
+    assert!(scene.values().await.iter().all(|stored| stored.writes == 2));
+}
+
+#[tokio::test]
+async fn b67_a_leader_that_can_not_renew_stops_before_another_starts_and_lives_on() {
+    let scene = Scene::widgets("b67-doubt").await;
+    let _turn = turn(&scene).await;
+    scene.stored_old(&Batch::plain(OBJECTS)).await;
+    let replicas = [Replica::start(&scene).await, Replica::start(&scene).await];
+    scene.migrate(json!({ "pace": { "writesPerSecond": 25 }, "pageSize": PAGE })).await;
+    let old = at_work(&replicas).await;
+
+    // Its Lease alone is out of reach. All else would get through.
+    let refused = Fault::status(503, "ServiceUnavailable", "no Lease today");
+    let (doubted_with, doubt) = (done(&scene).await, Timestamp::now());
+    replicas[old].proxy.add(Rule::new(refused).uri("/leases"));
+    replicas[1 - old].until_writes(10).await;
+    handed_over(&replicas[old], &replicas[1 - old], doubt, doubted_with);
+    assert!(replicas[old].restow.is_running());
+    let sent = replicas[old].writes().len();
+
+    // The same for both, for longer than a Lease holds: nobody writes, nobody ends.
+    let refused = Fault::status(503, "ServiceUnavailable", "no Lease today");
+    replicas[1 - old].proxy.add(Rule::new(refused).uri("/leases"));
+    sleep(LEASE_TIME + Duration::from_secs(1)).await;
+    scene.no_visits_for(Duration::from_secs(3)).await;
+    assert_eq!(replicas[old].writes().len(), sent, "it stands by");
+    for replica in &replicas {
+        assert!(replica.restow.is_running());
+        replica.proxy.heal();
+    }
+    scene.until(Reason::Migrated).await;
+    assert_eq!(scene.stored().await, counts([("v1", OBJECTS)]));
+    assert!(scene.values().await.iter().all(|stored| stored.writes == 2));
+}
