@@ -157,6 +157,10 @@ impl Engine {
             Step::Hold(finding, until) => return self.report(run, order, finding, self.next(until)),
             Step::Expire => Some(Next::Expire),
             Step::Review => None,
+            Step::AskRights => {
+                self.ask_rights(run, order).await;
+                None
+            }
             Step::List(page) => {
                 self.list(run, order, &page).await;
                 None
@@ -211,9 +215,17 @@ impl Engine {
         });
     }
 
+    async fn ask_rights(&self, run: &mut Run, order: Order<'_>) {
+        let rights = self.noting(self.cluster.rights(order.spec).await);
+        self.with_fresh(order, |seen, now| match rights {
+            Ok(rights) => run.rights_asked(&rights, seen, now),
+            Err(failure) => run.request_failed(&failure, seen, now),
+        });
+    }
+
     async fn surroundings(&self, order: Order<'_>) -> Result<Surroundings, Failure> {
         self.look_up(&order.spec.resource).await?;
-        let missing_rights = self.cluster.missing_rights(order.spec).await?;
+        let rights = self.cluster.rights(order.spec).await?;
         let record = self.records.get(&order.spec.resource.crd_name());
         let other_migrator = match &record {
             Some(record) => self.cluster.other_migrator(&order.spec.resource, record.crd()).await?,
@@ -224,7 +236,7 @@ impl Engine {
         } else {
             self.cluster.lossy_versions(&order.spec.resource.crd_name()).await?
         };
-        Ok(Surroundings { missing_rights, other_migrator, lossy_versions })
+        Ok(Surroundings { rights, other_migrator, lossy_versions })
     }
 
     /// The seal of a StorageMigration. Where a key is refused there is none, and a confirm starts over after a restart.

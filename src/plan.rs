@@ -20,6 +20,7 @@ mod outcome;
 mod pace;
 mod refusals;
 mod report;
+mod rights;
 mod rival;
 mod run;
 #[cfg(test)]
@@ -47,6 +48,7 @@ pub use outage::Outage;
 pub use outcome::{Listing, Outcome, Reading, Written, read_list, read_second_look, read_visit};
 pub use pace::Limits;
 pub use refusals::Refusals;
+pub use rights::Rights;
 pub use rival::rival;
 pub use run::Run;
 pub use seal::Seal;

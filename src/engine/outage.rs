@@ -55,7 +55,7 @@ impl Engine {
                 self.outage_lock().rests(&who);
                 step
             }
-            Step::Review | Step::List(_) | Step::Visit | Step::Inspect | Step::Trim => {
+            Step::Review | Step::AskRights | Step::List(_) | Step::Visit | Step::Inspect | Step::Trim => {
                 let now = self.clock.now().uptime;
                 if self.outage_lock().try_by(&who, now) { step } else { self.decide(run, order) }
             }

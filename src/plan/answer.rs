@@ -66,6 +66,13 @@ impl Failure {
         }
     }
 
+    /// Whether the authorizer says that restow lacks a right. What admission denies is worded otherwise.
+    pub(super) fn is_lack_of_right(&self) -> bool {
+        self.code == Some(403)
+            && self.message.contains(" is forbidden: User \"")
+            && self.message.contains(" cannot ")
+    }
+
     /// Whether what was to be stored is too large for etcd (`etcdserver: request is too large`), or for its gRPC client.
     pub(super) fn is_too_large(&self) -> bool {
         self.message.contains("request is too large")

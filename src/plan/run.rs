@@ -4,12 +4,15 @@
 //! reads a clock: the same observation at the same moment gives the same step.
 
 mod finished;
+mod refused;
 mod results;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
+use self::refused::{Access, Given};
+use self::results::Pause;
 use crate::api::{Mode, Reason, StorageMigrationSpec, StorageMigrationStatus};
 
 use super::target::judge_crd;
@@ -36,6 +39,9 @@ pub struct Run {
     leases_unread: Option<String>,
     /// What goes on the checkpoints of this run.
     seal: Option<Seal>,
+    /// What the sweep began under.
+    given: Option<Given>,
+    access: Access,
     status: StorageMigrationStatus,
 }
 
@@ -52,30 +58,9 @@ enum State {
     Refused {
         sweep: Sweep,
         retry_at: Duration,
-        given: Given,
     },
     Trimming(CompleteSweep),
 }
-
-/// Nothing is sent before that uptime, unless the StorageMigration or its CRD changes.
-#[derive(Clone, Debug)]
-struct Pause {
-    finding: Finding,
-    until: Duration,
-    generation: i64,
-    crd_resource_version: Option<String>,
-}
-
-/// What refused objects were refused under: once it is another, they are tried again at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Given {
-    generation: i64,
-    crd_generation: Option<i64>,
-    retry: Option<String>,
-}
-
-/// The shortest and the longest wait before refused objects are tried again; it doubles each time.
-const RETRY_REFUSED: (Duration, Duration) = (Duration::from_mins(1), Duration::from_hours(1));
 
 /// How often a wait is counted down in the status.
 const COUNT_DOWN: Duration = Duration::from_secs(5);
@@ -94,6 +79,8 @@ impl Run {
             accepted: None,
             leases_unread: None,
             seal: None,
+            given: None,
+            access: Access::default(),
             status,
         }
     }
@@ -149,14 +136,7 @@ impl Run {
             State::Sweeping(sweep) => self.sweep_on(sweep, seen, now),
             State::Unconfirmed(sweep) => self.resting(State::Unconfirmed(sweep), Step::Inspect, seen, now),
             State::Trimming(complete) => self.resting(State::Trimming(complete), Step::Trim, seen, now),
-            State::Refused { sweep, retry_at, given } => {
-                if given != Given::of(seen) || now.uptime >= retry_at {
-                    return self.sweep_on(sweep.into_retry(), seen, now);
-                }
-                let finding = sentence::refused(&sweep);
-                self.state = State::Refused { sweep, retry_at, given };
-                Step::Hold(finding, Some(retry_at))
-            }
+            State::Refused { sweep, retry_at } => self.refused(sweep, retry_at, seen, now),
         }
     }
 
@@ -296,7 +276,9 @@ impl Run {
             self.state = State::Sweeping(sweep);
             return hold;
         }
-        let step = if sweep.has_certain(now.uptime) {
+        let step = if sweep.doubts_rights() {
+            Step::AskRights
+        } else if sweep.has_certain(now.uptime) {
             Step::Visit
         } else if sweep.wanted_page().is_some() {
             Step::List(sweep.request(seen.limits.page_size(seen.spec)))
@@ -327,12 +309,8 @@ impl Run {
                 Step::Trim
             }
             Conclusion::Refused(sweep) => {
-                let wait = (RETRY_REFUSED.0 * (1 << self.retries.min(6))).min(RETRY_REFUSED.1);
-                self.retries = self.retries.saturating_add(1);
-                let retry_at = now.uptime + wait;
-                let finding = sentence::refused(&sweep);
-                self.state = State::Refused { sweep, retry_at, given: Given::of(seen) };
-                Step::Hold(finding, Some(retry_at))
+                let retry_at = now.uptime + self.retry_wait();
+                self.refused(sweep, retry_at, seen, now)
             }
         }
     }
@@ -356,24 +334,5 @@ impl Run {
     fn abandon(&mut self) {
         self.state = State::Idle;
         self.retries = 0;
-    }
-}
-
-impl Given {
-    fn of(seen: &Observation<'_>) -> Self {
-        Self {
-            generation: seen.generation,
-            crd_generation: seen.crd.map(|r| r.crd().generation),
-            retry: seen.retry.map(str::to_owned),
-        }
-    }
-}
-
-impl Pause {
-    fn is_over(&self, seen: &Observation<'_>, now: Moment) -> bool {
-        let crd_resource_version = seen.crd.map(|r| r.crd().resource_version.as_str());
-        now.uptime >= self.until
-            || self.generation != seen.generation
-            || self.crd_resource_version.as_deref() != crd_resource_version
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use crate::api::{Reason, StorageMigrationSpec};
+use crate::api::{RETRY_ANNOTATION, Reason, StorageMigrationSpec};
 
 use super::{CompleteSweep, Finding, Sweep, Target};
 
@@ -57,7 +57,7 @@ pub(super) fn refused(sweep: &Sweep) -> Finding {
         format!("; the first is {place}{}: {} {}", r.name, r.code, r.message)
     });
     let message = format!(
-        "{total} {} refused; all others are migrated and storedVersions is left as it was{}",
+        "{total} {} refused; all others are migrated and storedVersions is left as it was; a new value of the annotation {RETRY_ANNOTATION} on the StorageMigration tries again at once{}",
         if total == 1 { "object was" } else { "objects were" },
         first.unwrap_or_default()
     );

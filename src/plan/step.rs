@@ -34,6 +34,8 @@ pub enum Step {
     Hold(Finding, Option<Duration>),
     /// Read the CRD live, and ask for rights and other migrators.
     Review,
+    /// Ask for rights once more: objects are denied.
+    AskRights,
     /// List a page of objects.
     List(PageRequest),
     /// Visit the objects that are due.

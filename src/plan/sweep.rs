@@ -36,6 +36,8 @@ pub struct Sweep {
     /// Whether the list was gone through for a witness since the latest success.
     sought: bool,
     deferred_in_a_row: u32,
+    denied_in_a_row: u32,
+    doubts_rights: bool,
     memory: Memory,
     tally: Tally,
     refusals: Refusals,
@@ -93,6 +95,8 @@ impl Sweep {
             witness: None,
             sought: false,
             deferred_in_a_row: 0,
+            denied_in_a_row: 0,
+            doubts_rights: false,
             memory: Memory::default(),
             tally: Tally::default(),
             refusals: Refusals::default(),
@@ -175,6 +179,7 @@ impl Sweep {
             | Outcome::Refused(_)
             | Outcome::Conflict(_) => 0,
         };
+        self.watch_rights(&outcome);
         match visit.judge(outcome, self.successes, now) {
             Effect::Stored { object, resource_version, rewritten } => {
                 self.successes += 1;

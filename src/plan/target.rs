@@ -5,7 +5,7 @@ mod tests;
 
 use crate::api::{Mode, Reason, StorageMigrationSpec, TargetResource};
 
-use super::{Crd, CrdRecord, Finding};
+use super::{Crd, CrdRecord, Finding, Rights};
 
 /// A CRD that was accepted for migration. Listing and visiting objects takes one, so neither can happen before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub struct Target {
 /// What stands around a CRD and decides with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
-    /// The rights that restow lacks, each as `verb resource`.
-    pub missing_rights: Vec<String>,
+    /// What restow may do with its objects.
+    pub rights: Rights,
     /// Another migrator that is at work on the same resource.
     pub other_migrator: Option<String>,
     /// The versions in which objects may have fields that the storage version drops.
@@ -163,18 +163,13 @@ pub fn judge(spec: &StorageMigrationSpec, crd: Option<&Crd>, begun: bool, around
     if let Some(finding) = judge_crd(spec, crd, begun) {
         return Verdict::Declined(finding);
     }
-    let Surroundings { missing_rights, other_migrator, lossy_versions } = around;
+    let Surroundings { rights, other_migrator, lossy_versions } = around;
     if let Some(other) = other_migrator {
         let message = format!("{other} is at work on {}: restow waits until it is done", spec.resource);
         return Verdict::Declined(Finding::new(Reason::AnotherMigrator, message));
     }
-    if !missing_rights.is_empty() {
-        let message = format!(
-            "restow lacks these rights: {}; to a controller `restow rbac {name} | kubectl apply -f -` grants them",
-            missing_rights.join(", "),
-            name = spec.resource.crd_name(),
-        );
-        return Verdict::Declined(Finding::new(Reason::AccessDenied, message));
+    if let Some(finding) = rights.lacking(&spec.resource) {
+        return Verdict::Declined(finding);
     }
     match crd.and_then(|crd| crd.storage_version().map(|v| (crd, v.name.clone()))) {
         Some((crd, version)) => Verdict::Accepted(Box::new(Target {

@@ -13,6 +13,7 @@ mod delete;
 mod docs;
 mod drain;
 mod faults;
+mod field_access;
 mod field_conversion;
 mod field_gitops;
 mod field_lists;

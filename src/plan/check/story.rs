@@ -9,8 +9,8 @@ use super::world::{Rules, World};
 use crate::api::{Reason, StorageMigrationSpec, StorageMigrationStatus};
 use crate::plan::sample::{at, failure, spec};
 use crate::plan::{
-    Crd, CrdRecord, Limits, Listing, Moment, Object, Observation, Outcome, PageRequest, Reading, Run, Seal,
-    Step, Surroundings, Trim, Written, read_visit,
+    Crd, CrdRecord, Limits, Listing, Moment, Object, Observation, Outcome, PageRequest, Reading, Rights, Run,
+    Seal, Step, Surroundings, Trim, Written, read_visit,
 };
 
 pub(super) struct Story {
@@ -66,7 +66,7 @@ impl Story {
         match &self.step {
             Step::Hold(..) => all.extend(self.ticks()),
             Step::Visit => all.extend(encodings.iter().rev().cloned().map(|v| Event::Act(Some(v)))),
-            Step::Review | Step::List(_) | Step::Inspect | Step::Trim | Step::Expire => {
+            Step::Review | Step::AskRights | Step::List(_) | Step::Inspect | Step::Trim | Step::Expire => {
                 all.push(Event::Act(None));
             }
         }
@@ -187,6 +187,7 @@ impl Story {
                 format!("list {}", continue_token.as_deref().unwrap_or("from the start"))
             }
             Step::Review => "review".to_owned(),
+            Step::AskRights => "ask for rights".to_owned(),
             Step::Visit => "visit".to_owned(),
             Step::Inspect => "inspect".to_owned(),
             Step::Trim => "trim".to_owned(),
@@ -217,6 +218,11 @@ impl Story {
                 let (seal, now) = (self.seal.clone(), at(self.world.secs));
                 let (run, seen) = self.split();
                 run.reviewed(&seen, &Surroundings::default(), seal, now);
+            }
+            Step::AskRights => {
+                let now = at(self.world.secs);
+                let (run, seen) = self.split();
+                run.rights_asked(&Rights::default(), &seen, now);
             }
             Step::List(request) => self.list(&request),
             Step::Visit => self.visit(&|world, object| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Pause, Run, State};
+use super::{Run, State};
 use crate::api::{Reason, StoredVersions};
 use crate::plan::{
     ApiServers, CompleteSweep, CrdRecord, Failure, Finding, Listing, Moment, Observation, Seal, Surroundings,
@@ -10,13 +10,22 @@ use crate::plan::{
 };
 
 /// How soon a denied right or another migrator is asked for again.
-const REVIEW_AGAIN: Duration = Duration::from_secs(30);
+pub(super) const REVIEW_AGAIN: Duration = Duration::from_secs(30);
 
 /// How soon a trim is tried again after somebody else wrote the CRD.
 const TRIM_AGAIN: Duration = Duration::from_secs(1);
 
 /// How soon silent API servers are looked at again: half the time between two renewals.
 const INSPECT_AGAIN: Duration = Duration::from_secs(5);
+
+/// Nothing is sent before that uptime, unless the StorageMigration or its CRD changes.
+#[derive(Clone, Debug)]
+pub(super) struct Pause {
+    pub(super) finding: Finding,
+    pub(super) until: Duration,
+    generation: i64,
+    crd_resource_version: Option<String>,
+}
 
 impl Run {
     /// The CRD was read live, and what stands around it was asked for.
@@ -55,6 +64,7 @@ impl Run {
         self.repeats = self.repeats_from(seen, now);
         self.status = report::started(&self.status, resumed, now.wall);
         self.retries = 0;
+        self.begins_under(seen, &around.rights, now);
         self.accepted = Some(Box::new(seen.spec.clone()));
         self.state = State::Accepted(sweep);
     }
@@ -197,12 +207,21 @@ impl Run {
         self.finished_at = Some(now.uptime);
     }
 
-    fn pause(&mut self, finding: Finding, wait: Duration, seen: &Observation<'_>, now: Moment) {
+    pub(super) fn pause(&mut self, finding: Finding, wait: Duration, seen: &Observation<'_>, now: Moment) {
         self.pause = Some(Pause {
             finding,
             until: now.uptime + wait,
             generation: seen.generation,
             crd_resource_version: seen.crd.map(|r| r.crd().resource_version.clone()),
         });
+    }
+}
+
+impl Pause {
+    pub(super) fn is_over(&self, seen: &Observation<'_>, now: Moment) -> bool {
+        let crd_resource_version = seen.crd.map(|r| r.crd().resource_version.as_str());
+        now.uptime >= self.until
+            || self.generation != seen.generation
+            || self.crd_resource_version.as_deref() != crd_resource_version
     }
 }

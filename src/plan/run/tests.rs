@@ -6,7 +6,7 @@ mod stage;
 
 use crate::api::{Reason, StoredVersions};
 use crate::plan::sample::{at, crd, failure, moved, quiet, server, servers};
-use crate::plan::{ApiServers, Crd, CrdRecord, Outcome, PageRequest, Step, Surroundings};
+use crate::plan::{ApiServers, Crd, CrdRecord, Outcome, PageRequest, Rights, Step, Surroundings};
 use stage::{SETTLE, Stage};
 
 /// A run with nothing in its way, from its first page on.
@@ -23,6 +23,10 @@ fn generation(generation: i64) -> Crd {
 
 fn conversion(generation: i64) -> Crd {
     Crd { conversion: r#"{"strategy":"Webhook"}"#.to_owned(), generation, ..crd() }
+}
+
+fn lacking(right: &str) -> Rights {
+    Rights { missing: vec![right.to_owned()], by_name: false }
 }
 
 /// A stage at the end of a run.
@@ -125,8 +129,7 @@ fn where_no_lease_can_be_read_settling_alone_counts() {
 #[test]
 #[expect(clippy::large_stack_arrays, reason = "a table of stages, each a whole run")]
 fn it_does_not_begin_where() {
-    let denied =
-        || Surroundings { missing_rights: vec!["list widgets".to_owned()], ..Surroundings::default() };
+    let denied = || Surroundings { rights: lacking("list widgets"), ..Surroundings::default() };
     let busy = || Surroundings { other_migrator: Some("other".to_owned()), ..Surroundings::default() };
     let trimmed = Crd { stored_versions: vec!["v1".to_owned()], ..crd() };
     let with = |crd: Crd| Stage { crd: Some(quiet(crd)), ..Stage::new() };
@@ -150,7 +153,7 @@ fn it_does_not_begin_where() {
 
 #[test]
 fn what_stood_in_the_way_is_asked_for_again_in_time_or_when_something_changes() {
-    let denied = Surroundings { missing_rights: vec!["list widgets".to_owned()], ..Surroundings::default() };
+    let denied = Surroundings { rights: lacking("list widgets"), ..Surroundings::default() };
     let held = || {
         let mut stage = Stage { around: denied.clone(), ..Stage::new() };
         stage.go();

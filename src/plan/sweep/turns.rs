@@ -6,11 +6,14 @@
 use std::time::Duration;
 
 use super::Sweep;
-use crate::plan::Visit;
 use crate::plan::visit::Postponed;
+use crate::plan::{Outcome, Visit};
 
 /// So many deferred visits in a row are the server's rather than the objects': the witness is asked before any other goes.
 const DEFERRED_IN_A_ROW: u32 = 3;
+
+/// After so many denied visits in a row the rights are asked for: they may have been withdrawn.
+const DENIED_IN_A_ROW: u32 = 3;
 
 impl Sweep {
     /// The next object to visit, if one is due at `now`.
@@ -30,6 +33,29 @@ impl Sweep {
         };
         self.in_flight += 1;
         Some(visit)
+    }
+
+    /// Whether the rights are to be asked for again: the latest visits were all denied.
+    #[must_use]
+    pub fn doubts_rights(&self) -> bool {
+        self.doubts_rights
+    }
+
+    /// Takes in that the rights are what they are known to be.
+    pub fn trust_rights(&mut self) {
+        self.doubts_rights = false;
+    }
+
+    pub(super) fn watch_rights(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Refused(failure) if failure.is_lack_of_right() => {
+                self.denied_in_a_row = self.denied_in_a_row.saturating_add(1);
+                // Once for each series of denials: it may be right that these objects are denied.
+                self.doubts_rights |= self.denied_in_a_row == DENIED_IN_A_ROW;
+            }
+            Outcome::Rewritten(_) | Outcome::Unchanged | Outcome::Refused(_) => self.denied_in_a_row = 0,
+            Outcome::Gone | Outcome::Conflict(_) | Outcome::Deferred(_) => {}
+        }
     }
 
     /// When the next postponed object is due, on the clock of uptime; `None` if none is postponed.

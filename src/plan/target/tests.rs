@@ -3,7 +3,7 @@
 use super::{Drift, Surroundings, Verdict, judge, judge_crd};
 use crate::api::{Mode, Reason, StorageMigrationSpec};
 use crate::plan::sample::{at, crd, moved, quiet, spec, target, version};
-use crate::plan::{Crd, CrdVersion};
+use crate::plan::{Crd, CrdVersion, Rights};
 
 fn trimmed() -> Crd {
     Crd { stored_versions: vec!["v1".to_owned()], ..crd() }
@@ -57,7 +57,7 @@ fn a_crd_by_itself_is_judged() {
 #[test]
 fn a_crd_and_what_stands_around_it_are_judged() {
     let lacks = Surroundings {
-        missing_rights: vec!["patch widgets.example.com".to_owned()],
+        rights: Rights { missing: vec!["patch widgets.example.com".to_owned()], by_name: false },
         ..Surroundings::default()
     };
     let busy = Surroundings {

@@ -16,7 +16,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::control_plane::ControlPlane;
@@ -112,25 +112,55 @@ pub async fn token(plane: &ControlPlane) -> String {
 /// # Errors
 /// If the server refuses, or the shipped roles don't take the grant up.
 pub async fn grant_target(plane: &ControlPlane, group: &str, plural: &str) -> Result<(), AccessError> {
+    let rule = json!({ "apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "patch"] });
+    grant(plane, group, plural, &[rule]).await?;
+    wait_for_target(plane, group, plural, true).await
+}
+
+/// Lets the product list all objects of a resource, and migrate those of these names alone, in place of what it was granted
+/// before. Waits until that is so.
+///
+/// # Errors
+/// As [`grant_target`].
+pub async fn grant_names(
+    plane: &ControlPlane,
+    group: &str,
+    plural: &str,
+    names: &[String],
+) -> Result<(), AccessError> {
+    let rules = [
+        json!({ "apiGroups": [group], "resources": [plural], "verbs": ["list"] }),
+        json!({
+            "apiGroups": [group], "resources": [plural], "verbs": ["get", "patch"], "resourceNames": names,
+        }),
+    ];
+    grant(plane, group, plural, &rules).await?;
+    wait_for_patch(plane, [(group, plural, None, None)], false).await
+}
+
+async fn grant(
+    plane: &ControlPlane,
+    group: &str,
+    plural: &str,
+    on_objects: &[Value],
+) -> Result<(), AccessError> {
     let crd = format!("{plural}.{group}");
     let name = format!("testbed:target:{crd}");
+    let mut rules = on_objects.to_vec();
+    rules.push(json!({
+        "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions/status"],
+        "resourceNames": [crd], "verbs": ["patch"],
+    }));
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
         "metadata": { "name": name, "labels": { TARGET_LABEL: "true" } },
-        "rules": [
-            { "apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "patch"] },
-            {
-                "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions/status"],
-                "resourceNames": [crd], "verbs": ["patch"],
-            },
-        ],
+        "rules": rules,
     });
-    let roles: Api<ClusterRole> = Api::all(plane.admin());
-    let applied = roles.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&role)).await;
+    let api: Api<ClusterRole> = Api::all(plane.admin());
+    let applied = api.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&role)).await;
     applied.map_err(AccessError::refused("grant", &name))?;
-    aggregate_cluster_roles(plane).await?;
-    wait_for_target(plane, group, plural, true).await
+    aggregate_cluster_roles(plane).await
 }
 
 /// Takes back what [`grant_target`] gave. Waits until the right is gone.
@@ -215,11 +245,22 @@ pub async fn wait_for_target(
     plural: &str,
     granted: bool,
 ) -> Result<(), AccessError> {
+    let crd = format!("{plural}.{group}");
+    let status = ("apiextensions.k8s.io", "customresourcedefinitions", Some("status"), Some(crd.as_str()));
+    wait_for_patch(plane, [(group, plural, None, None), status], granted).await
+}
+
+/// Waits until the product may (or may not) patch each of these: group, plural, subresource, name.
+async fn wait_for_patch(
+    plane: &ControlPlane,
+    wanted: impl IntoIterator<Item = (&str, &str, Option<&str>, Option<&str>)>,
+    granted: bool,
+) -> Result<(), AccessError> {
     let token = token(plane).await;
     let client = Client::try_from(plane.config_for_token(&token))
         .map_err(AccessError::refused("make a client for", SERVICE_ACCOUNT))?;
-    let attributes =
-        |group: &str, resource: &str, subresource: Option<&str>, name: Option<&str>| ResourceAttributes {
+    for (group, resource, subresource, name) in wanted {
+        let attributes = ResourceAttributes {
             group: Some(group.to_owned()),
             resource: Some(resource.to_owned()),
             subresource: subresource.map(str::to_owned),
@@ -227,12 +268,6 @@ pub async fn wait_for_target(
             verb: Some("patch".to_owned()),
             ..ResourceAttributes::default()
         };
-    let crd = format!("{plural}.{group}");
-    let wanted = [
-        attributes(group, plural, None, None),
-        attributes("apiextensions.k8s.io", "customresourcedefinitions", Some("status"), Some(&crd)),
-    ];
-    for attributes in wanted {
         wait_for_right(&client, attributes, granted).await?;
     }
     Ok(())

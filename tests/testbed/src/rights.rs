@@ -20,7 +20,10 @@ use crate::audit::{Entry, Object};
 const USER_AGENT: &str = "restow/";
 
 /// What everybody may do (`system:basic-user`): to ask for one's own rights.
-const OF_EVERYBODY: [&str; 3] = ["create", "authorization.k8s.io", "selfsubjectaccessreviews"];
+const OF_EVERYBODY: [[&str; 3]; 2] = [
+    ["create", "authorization.k8s.io", "selfsubjectaccessreviews"],
+    ["create", "authorization.k8s.io", "selfsubjectrulesreviews"],
+];
 
 /// One verb on one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +105,7 @@ impl Rights {
             "" => object.resource.clone(),
             subresource => format!("{}/{subresource}", object.resource),
         };
-        if [entry.verb.as_str(), &object.api_group, &resource] == OF_EVERYBODY {
+        if OF_EVERYBODY.contains(&[entry.verb.as_str(), &object.api_group, &resource]) {
             return;
         }
         let knows_group = self.core.iter().any(|core| core.group == object.api_group);

@@ -1,12 +1,12 @@
 //! Objects that the server refuses: when they are tried again.
 
-use crate::plan::Outcome;
 use crate::plan::sample::failure;
+use crate::plan::{Outcome, Rights};
 
 use std::time::Duration;
 
 use super::stage::Stage;
-use super::{CONFIRM, generation};
+use super::{CONFIRM, generation, lacking};
 
 #[test]
 fn refused_objects_are_tried_again_ever_more_slowly_until_they_are_stored() {
@@ -98,4 +98,69 @@ fn in_an_outage_of_the_cluster_nothing_is_sent_and_nothing_held_against_an_objec
         stage.outage = Some((Duration::from_secs(8), "Connection refused"));
         assert_eq!(stage.at(300), "BackingOff until 308", "{step}");
     }
+}
+
+fn denied() -> Outcome {
+    let said = r#"widgets.example.com "a" is forbidden: User "restow" cannot patch resource "widgets""#;
+    Outcome::Refused(failure(403, said))
+}
+
+#[test]
+fn what_changes_while_refused_objects_are_tried_again_is_not_lost() {
+    let mut stage = Stage::new();
+    stage.objects = [("b".to_owned(), 1)].into();
+    stage.answer = |_| Some(Outcome::Refused(failure(422, "invalid")));
+    for secs in [0, 1] {
+        stage.secs = secs;
+        stage.go();
+    }
+    stage.retry = Some("1");
+    assert_eq!(stage.at(3), "visit");
+    assert!(
+        stage.go().ends_with("list, visit, Sweeping until 4"),
+        "it was asked for in the middle of the sweep"
+    );
+}
+
+#[test]
+fn a_right_that_is_withdrawn_is_missed_by_name_and_all_goes_on_once_it_is_back() {
+    let mut stage = Stage::new();
+    stage.go_until("visit");
+    stage.answer = |_| Some(denied());
+    stage.around.rights = lacking("patch widgets.example.com");
+    for secs in 0..3 {
+        stage.secs = secs;
+        stage.go();
+    }
+    assert_eq!(stage.at(3), "AccessDenied until 30");
+    let message = &stage.status().conditions[0].message;
+    assert!(message.contains("patch widgets.example.com"), "{message}");
+    assert_eq!(stage.at(30), "ask");
+    assert_eq!(stage.go(), "ask, AccessDenied until 60");
+    stage.answer = |_| None;
+    stage.around.rights = Rights::default();
+    stage.secs = 60;
+    assert!(stage.go().starts_with("ask, "));
+    stage.secs = 62;
+    assert!(stage.go().ends_with("Migrated"));
+    assert_eq!(stage.status().progress.as_ref().map(|p| p.refused), Some(0));
+}
+
+#[test]
+fn rights_on_single_objects_refuse_the_others_until_they_are_granted() {
+    let mut stage = Stage::new();
+    stage.around.rights.by_name = true;
+    stage.answer = |object| (object.name == "b").then(denied);
+    for secs in 0..4 {
+        stage.secs = secs;
+        stage.go();
+    }
+    assert_eq!(stage.at(4), "ObjectsRefused until 30");
+    assert_eq!(stage.status().progress.as_ref().map(|p| (p.refused, p.rewritten)), Some((1, 2)));
+    stage.secs = 30;
+    assert_eq!(stage.go(), "ask, ObjectsRefused until 60");
+    stage.answer = |_| None;
+    stage.around.rights.by_name = false;
+    stage.secs = 60;
+    assert!(stage.go().ends_with("Migrated"), "its own next try is a few seconds later");
 }

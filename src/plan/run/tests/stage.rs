@@ -124,9 +124,13 @@ impl Stage {
         let step = run.decide(&seen, now);
         let finding = match &step {
             Step::Hold(finding, _) => finding.clone(),
-            Step::Review | Step::List(_) | Step::Visit | Step::Inspect | Step::Trim | Step::Expire => {
-                run.phase(now)
-            }
+            Step::Review
+            | Step::AskRights
+            | Step::List(_)
+            | Step::Visit
+            | Step::Inspect
+            | Step::Trim
+            | Step::Expire => run.phase(now),
         };
         if !matches!(step, Step::Review) {
             run.report(&seen, &finding, now);
@@ -138,19 +142,26 @@ impl Stage {
         let now = at(self.secs);
         let listing = match step {
             Step::List(request) => Some(self.page(request)),
-            Step::Hold(..) | Step::Review | Step::Visit | Step::Inspect | Step::Trim | Step::Expire => None,
+            Step::Hold(..)
+            | Step::Review
+            | Step::AskRights
+            | Step::Visit
+            | Step::Inspect
+            | Step::Trim
+            | Step::Expire => None,
         };
         let (around, down, seal) = (self.around.clone(), self.down, self.seal.clone());
         let servers = self.servers.clone().unwrap_or_else(|| self.awake());
         let (run, seen) = self.split();
         match step {
             Step::Hold(..) | Step::Expire => {}
-            Step::Review | Step::Inspect | Step::Trim if down => {
+            Step::Review | Step::AskRights | Step::Inspect | Step::Trim if down => {
                 run.request_failed(&failure(503, "down"), &seen, now);
                 let finding = run.phase(now);
                 run.report(&seen, &finding, now);
             }
             Step::Review => run.reviewed(&seen, &around, seal, now),
+            Step::AskRights => run.rights_asked(&around.rights, &seen, now),
             Step::List(_) => {
                 let listing = if down {
                     Listing::Deferred(failure(503, "down"))
@@ -261,6 +272,7 @@ fn words(step: &Step) -> String {
         Step::Hold(finding, None) => finding.reason.to_string(),
         Step::Hold(finding, Some(until)) => format!("{} until {}", finding.reason, until.as_secs()),
         Step::Review => "review".to_owned(),
+        Step::AskRights => "ask".to_owned(),
         Step::List(PageRequest { continue_token: None, .. }) => "list".to_owned(),
         Step::List(PageRequest { continue_token: Some(token), .. }) => format!("list after {token}"),
         Step::Visit => "visit".to_owned(),
