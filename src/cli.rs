@@ -4,6 +4,7 @@ mod controller;
 mod crd;
 mod election;
 mod exit;
+mod leftovers;
 mod logging;
 mod migrate;
 mod pace;
@@ -34,6 +35,9 @@ enum Command {
     /// Migrates custom resources now, without any StorageMigration in the cluster
     #[command(after_help = exit::HELP)]
     Migrate(migrate::Args),
+    /// Finds objects whose metadata names old versions of a custom resource: what is still to do before one leaves
+    #[command(after_help = leftovers::HELP)]
+    Leftovers(leftovers::Args),
     /// Prints the CustomResourceDefinition of StorageMigration as YAML
     Crd,
     /// Prints what lets a controller migrate custom resources, as YAML: for the owners of their CustomResourceDefinitions
@@ -46,6 +50,7 @@ impl Cli {
         match self.command {
             Command::Controller(args) => controller::run(args).await,
             Command::Migrate(args) => migrate::run(args).await,
+            Command::Leftovers(args) => leftovers::run(args).await,
             Command::Crd => crd::run(),
             Command::Rbac(args) => rbac::run(&args),
         }

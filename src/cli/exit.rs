@@ -26,6 +26,8 @@ pub enum Exit {
     Refused,
     /// Something stood in the way, and nothing was written.
     Blocked,
+    /// What was looked for was found, and is still to be dealt with.
+    Found,
 }
 
 impl Exit {
@@ -36,7 +38,7 @@ impl Exit {
             Self::Done => 0,
             Self::Failed => 1,
             Self::Misused => 2,
-            Self::Refused => 3,
+            Self::Refused | Self::Found => 3,
             Self::Blocked => 4,
         }
     }
@@ -47,7 +49,7 @@ impl Exit {
         let rank = |exit| match exit {
             Self::Done => 0,
             Self::Blocked => 1,
-            Self::Refused => 2,
+            Self::Refused | Self::Found => 2,
             Self::Failed => 3,
             Self::Misused => 4,
         };

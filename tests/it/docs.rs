@@ -41,7 +41,7 @@ fn spec_names_every_printer_column() {
 
 #[test]
 fn spec_names_every_flag_and_its_environment_variable() {
-    let help = ["controller", "migrate"].map(help).concat();
+    let help = ["controller", "leftovers", "migrate"].map(help).concat();
     let is_part_of_name = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     let words = help.split(|c| !is_part_of_name(c));
     let names: Vec<_> = words.filter(|word| word.starts_with("--") || word.starts_with("RESTOW_")).collect();

@@ -35,6 +35,7 @@ mod kills;
 mod kubectl;
 mod layering;
 mod leadership;
+mod leftovers;
 mod manifests;
 mod migrates;
 mod oneshot;
