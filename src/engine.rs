@@ -18,8 +18,8 @@ use tokio::sync::OnceCell;
 use crate::api::{Pace, StorageMigrationSpec, StorageMigrationStatus, TargetResource};
 use crate::cluster::{Cluster, Pacer, Rate, SealKey, Trimmed};
 use crate::plan::{
-    Crd, Failure, Finding, Limits, Listing, Moment, Observation, Outage, PageRequest, Run, Seal, Step,
-    Surroundings,
+    Crd, Failure, FieldRisks, Finding, Limits, Listing, Moment, Observation, Outage, PageRequest, Run, Seal,
+    Step, Surroundings,
 };
 
 pub use clock::Clock;
@@ -231,12 +231,12 @@ impl Engine {
             Some(record) => self.cluster.other_migrator(&order.spec.resource, record.crd()).await?,
             None => None,
         };
-        let lossy_versions = if order.spec.accept_field_loss {
-            Vec::new()
+        let field_risks = if order.spec.accept_field_loss {
+            FieldRisks::default()
         } else {
-            self.cluster.lossy_versions(&order.spec.resource.crd_name()).await?
+            self.cluster.field_risks(&order.spec.resource.crd_name()).await?
         };
-        Ok(Surroundings { rights, other_migrator, lossy_versions })
+        Ok(Surroundings { rights, other_migrator, field_risks })
     }
 
     /// The seal of a StorageMigration. Where a key is refused there is none, and a confirm starts over after a restart.

@@ -102,8 +102,8 @@ pub struct StorageMigrationSpec {
 
     /// Accepts that fields are lost for good. With conversion `None` the API server changes `apiVersion` alone and drops each
     /// field that the storage version's schema doesn't have. restow doesn't write an object that would lose something,
-    /// names the fields in `refusals`, and leaves `storedVersions` as it is; with true it writes them all the same. There
-    /// is no way back.
+    /// names the fields in `refusals`, and leaves `storedVersions` as it is; with true it writes them all the same. So it does
+    /// with a value that is not of the type that the storage version gives its field. There is no way back.
     #[serde(default)]
     pub accept_field_loss: bool,
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Cluster;
-use crate::plan::{Failure, Object, Target, VersionSchema, lossy_versions, lost_fields};
+use crate::plan::{Failure, FieldRisks, Object, Target, VersionSchema, lost_fields};
 
 #[derive(Deserialize)]
 struct Definition {
@@ -50,32 +50,32 @@ struct Status {
 }
 
 impl Cluster {
-    /// The versions of a CRD in which objects may have fields that its storage version drops. There are none where a
-    /// webhook converts: it is trusted.
+    /// What may become of fields when a CRD's objects are stored in its storage version. Nothing where a webhook converts:
+    /// it is trusted.
     ///
     /// # Errors
     /// If the server could not answer.
     ///
     /// # Access
     /// `get` on `customresourcedefinitions`.
-    pub async fn lossy_versions(&self, crd_name: &str) -> Result<Vec<String>, Failure> {
+    pub async fn field_risks(&self, crd_name: &str) -> Result<FieldRisks, Failure> {
         let path = CustomResourceDefinition::url_path(&(), None);
         let request = Request::new(path).get(crd_name, &GetParams::default());
         let Definition { spec, status } = match self.call::<Definition>(request).await {
             Ok(answer) => answer.body,
-            Err(failure) if failure.code == Some(404) => return Ok(Vec::new()),
+            Err(failure) if failure.code == Some(404) => return Ok(FieldRisks::default()),
             Err(failure) => return Err(failure),
         };
         let storage = spec.versions.iter().find(|v| v.storage).map(|v| v.name.clone());
         let converts = spec.conversion.is_some_and(|c| c.strategy != "None");
         let stored = status.and_then(|s| s.stored_versions).unwrap_or_default();
-        let Some(storage) = storage.filter(|_| !converts) else { return Ok(Vec::new()) };
+        let Some(storage) = storage.filter(|_| !converts) else { return Ok(FieldRisks::default()) };
         let schemas: Vec<VersionSchema> = spec
             .versions
             .into_iter()
             .map(|v| VersionSchema { name: v.name, schema: v.schema.map(|s| s.open_api).unwrap_or_default() })
             .collect();
-        Ok(lossy_versions(&schemas, &stored, &storage))
+        Ok(FieldRisks::new(&schemas, &stored, &storage))
     }
 
     /// Whether a visit would drop something of the object: then this is the refusal that is put in its place.
@@ -86,11 +86,16 @@ impl Cluster {
     /// # Access
     /// `get` on the resource.
     pub(super) async fn loss(&self, target: &Target, object: &Object) -> Result<Option<Failure>, Failure> {
-        if target.compared_versions().is_empty() {
+        let risks = target.field_risks();
+        if risks.is_empty() {
             return Ok(None);
         }
         let after = self.read_in(target, object, target.version()).await?;
-        for version in target.compared_versions() {
+        let (paths, total) = risks.mistyped(&after);
+        if total > 0 {
+            return Ok(Some(mistyped(target, &paths, total)));
+        }
+        for version in &risks.dropped_from {
             if !target.other_versions().any(|served| served == version) {
                 return Ok(Some(cant_compare(target, version)));
             }
@@ -118,12 +123,25 @@ fn cant_compare(target: &Target, version: &str) -> Failure {
 }
 
 fn would_lose(target: &Target, version: &str, paths: &[String], total: usize) -> Failure {
-    let more = if total > paths.len() { format!(" and {} more", total - paths.len()) } else { String::new() };
     let message = format!(
-        "storing it in {} would drop {}{more}, which {version} has: move the values to fields of {}, or set spec.acceptFieldLoss",
+        "storing it in {} would drop {}, which {version} has: move the values to fields of {}, or set spec.acceptFieldLoss",
         target.version(),
-        paths.join(", "),
+        listed(paths, total),
         target.version()
     );
     Failure { reason: "FieldLoss".to_owned(), message, ..Failure::default() }
+}
+
+fn mistyped(target: &Target, paths: &[String], total: usize) -> Failure {
+    let message = format!(
+        "{0} gives {1} another type, and nothing converts the value: restore the conversion webhook, repair the value, or set spec.acceptFieldLoss to store it in {0} as it is",
+        target.version(),
+        listed(paths, total)
+    );
+    Failure { reason: "FieldType".to_owned(), message, ..Failure::default() }
+}
+
+fn listed(paths: &[String], total: usize) -> String {
+    let more = if total > paths.len() { format!(" and {} more", total - paths.len()) } else { String::new() };
+    format!("{}{more}", paths.join(", "))
 }

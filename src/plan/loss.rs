@@ -1,8 +1,8 @@
-//! What a rewrite would drop for good: with conversion None the server changes `apiVersion` alone, and drops each field
-//! that the storage version's schema doesn't have.
+//! What a rewrite would drop for good, or leave with a value of the wrong type: with conversion None the server changes
+//! `apiVersion` alone, and drops each field that the storage version's schema doesn't have.
 //!
-//! Two questions are answered here: whether two schemas can lead to that at all, and whether one object would lose
-//! something. Where the schemas can't, no object is looked at.
+//! Two questions are answered here: whether two schemas can lead to that at all, and whether one object would be harmed.
+//! Where the schemas can't, no object is looked at.
 
 #[cfg(test)]
 mod tests;
@@ -22,12 +22,98 @@ pub struct VersionSchema {
 }
 
 /// The versions among `stored_versions` in which an object may have fields that `storage` can't hold.
-#[must_use]
-pub fn lossy_versions(schemas: &[VersionSchema], stored_versions: &[String], storage: &str) -> Vec<String> {
+fn lossy_versions(schemas: &[VersionSchema], stored_versions: &[String], storage: &str) -> Vec<String> {
     let schema_of = |name: &str| schemas.iter().find(|v| v.name == name).map(|v| &v.schema);
     let Some(new) = schema_of(storage) else { return Vec::new() };
     let may_lose = |name: &&String| *name != storage && schema_of(name).is_some_and(|old| may_drop(old, new));
     stored_versions.iter().filter(may_lose).cloned().collect()
+}
+
+/// What may become of fields when objects are stored in the storage version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldRisks {
+    /// The versions in which objects may have fields that the storage version drops.
+    pub dropped_from: Vec<String>,
+    /// The fields to which the storage version gives another type than a version in which objects may be stored.
+    pub retyped: Vec<Retyped>,
+}
+
+/// A field of another type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retyped {
+    /// The names on the way to it; `None` stands for all entries of a list or a map.
+    path: Vec<Option<String>>,
+    /// Its type in the storage version, in the words of the schema.
+    type_: String,
+}
+
+impl FieldRisks {
+    /// The risks of storing in `storage` what is stored in `stored_versions`.
+    #[must_use]
+    pub fn new(schemas: &[VersionSchema], stored_versions: &[String], storage: &str) -> Self {
+        let schema_of = |name: &str| schemas.iter().find(|v| v.name == name).map(|v| &v.schema);
+        let mut retyped = Vec::new();
+        if let Some(new) = schema_of(storage) {
+            for old in stored_versions.iter().filter(|name| *name != storage).filter_map(|n| schema_of(n)) {
+                compare_types(old, new, &mut Vec::new(), &mut retyped);
+            }
+        }
+        Self { dropped_from: lossy_versions(schemas, stored_versions, storage), retyped }
+    }
+
+    /// Whether there are none, so that no object need be looked at.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.dropped_from.is_empty() && self.retyped.is_empty()
+    }
+
+    /// The paths of what in an object is not of the type that the storage version gives it, 10 at most, and how many.
+    #[must_use]
+    pub fn mistyped(&self, object: &Value) -> (Vec<String>, usize) {
+        let mut found = Lost::default();
+        for Retyped { path, type_ } in &self.retyped {
+            found.look(object, path, type_, "");
+        }
+        (found.paths, found.total)
+    }
+}
+
+fn compare_types(old: &Value, new: &Value, path: &mut Vec<Option<String>>, found: &mut Vec<Retyped>) {
+    let type_of = |schema: &Value| schema.get("type").and_then(Value::as_str).map(str::to_owned);
+    if let (Some(before), Some(after)) = (type_of(old), type_of(new))
+        && before != after
+        && (before.as_str(), after.as_str()) != ("integer", "number")
+    {
+        found.push(Retyped { path: path.clone(), type_: after });
+        return;
+    }
+    let properties = |schema: &'_ Value| schema.get("properties").and_then(Value::as_object).cloned();
+    let new_properties = properties(new).unwrap_or_default();
+    let steps = properties(old).unwrap_or_default().into_iter().filter_map(|(name, old)| {
+        let new = new_properties.get(&name).cloned()?;
+        Some((Some(name), old, new))
+    });
+    let entries = ["items", "additionalProperties"].into_iter().filter_map(|entries| {
+        let (old, new) = (old.get(entries)?.clone(), new.get(entries)?.clone());
+        Some((None, old, new))
+    });
+    for (step, old, new) in steps.chain(entries).collect::<Vec<_>>() {
+        path.push(step);
+        compare_types(&old, &new, path, found);
+        path.pop();
+    }
+}
+
+fn is_of_type(value: &Value, type_: &str) -> bool {
+    match value {
+        // The server drops it by itself.
+        Value::Null => true,
+        Value::Bool(_) => type_ == "boolean",
+        Value::Number(number) => type_ == "number" || (type_ == "integer" && !number.is_f64()),
+        Value::String(_) => type_ == "string",
+        Value::Array(_) => type_ == "array",
+        Value::Object(_) => type_ == "object",
+    }
 }
 
 /// Whether something that fits `old` may have a field that `new` drops.
@@ -84,15 +170,42 @@ struct Lost {
 }
 
 impl Lost {
+    fn note(&mut self, path: &str) {
+        self.total += 1;
+        if self.paths.len() < PATHS_MAX {
+            self.paths.push(path.to_owned());
+        }
+    }
+
+    /// Notes what is found on a way, if it is of another type.
+    fn look(&mut self, value: &Value, way: &[Option<String>], type_: &str, path: &str) {
+        let dot = if path.is_empty() { "" } else { "." };
+        match (way, value) {
+            ([], value) if is_of_type(value, type_) => {}
+            ([], _) => self.note(path),
+            ([Some(name), rest @ ..], value) => {
+                if let Some(value) = value.get(name) {
+                    self.look(value, rest, type_, &format!("{path}{dot}{name}"));
+                }
+            }
+            ([None, rest @ ..], Value::Array(values)) => {
+                for (index, value) in values.iter().enumerate() {
+                    self.look(value, rest, type_, &format!("{path}[{index}]"));
+                }
+            }
+            ([None, rest @ ..], Value::Object(values)) => {
+                for (name, value) in values {
+                    self.look(value, rest, type_, &format!("{path}{dot}{name}"));
+                }
+            }
+            ([None, ..], Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {}
+        }
+    }
+
     fn compare(&mut self, path: &str, before: &Value, after: Option<&Value>) {
         match (before, after) {
             (Value::Null, _) => {}
-            (_, None) => {
-                self.total += 1;
-                if self.paths.len() < PATHS_MAX {
-                    self.paths.push(path.to_owned());
-                }
-            }
+            (_, None) => self.note(path),
             (Value::Object(before), Some(Value::Object(after))) => {
                 for (name, value) in before {
                     self.compare(&format!("{path}.{name}"), value, after.get(name));

@@ -5,7 +5,7 @@ mod tests;
 
 use crate::api::{Mode, Reason, StorageMigrationSpec, TargetResource};
 
-use super::{Crd, CrdRecord, Finding, Rights};
+use super::{Crd, CrdRecord, FieldRisks, Finding, Rights};
 
 /// A CRD that was accepted for migration. Listing and visiting objects takes one, so neither can happen before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Target {
     version: String,
     accepted: Crd,
     accepts_field_loss: bool,
-    compared_versions: Vec<String>,
+    field_risks: FieldRisks,
 }
 
 /// What stands around a CRD and decides with it.
@@ -24,8 +24,8 @@ pub struct Surroundings {
     pub rights: Rights,
     /// Another migrator that is at work on the same resource.
     pub other_migrator: Option<String>,
-    /// The versions in which objects may have fields that the storage version drops.
-    pub lossy_versions: Vec<String>,
+    /// What may become of fields.
+    pub field_risks: FieldRisks,
 }
 
 /// What is to be done with a CRD.
@@ -69,10 +69,10 @@ impl Target {
         self.accepted.versions.iter().filter(|v| v.served && v.name != self.version).map(|v| v.name.as_str())
     }
 
-    /// The versions that an object is compared in before it is written, so that no field is lost.
+    /// What an object is looked at for before it is written, so that no field is lost.
     #[must_use]
-    pub fn compared_versions(&self) -> &[String] {
-        &self.compared_versions
+    pub fn field_risks(&self) -> &FieldRisks {
+        &self.field_risks
     }
 
     /// Whether the spec, as it was when the CRD was accepted, accepts that fields are lost.
@@ -163,7 +163,7 @@ pub fn judge(spec: &StorageMigrationSpec, crd: Option<&Crd>, begun: bool, around
     if let Some(finding) = judge_crd(spec, crd, begun) {
         return Verdict::Declined(finding);
     }
-    let Surroundings { rights, other_migrator, lossy_versions } = around;
+    let Surroundings { rights, other_migrator, field_risks } = around;
     if let Some(other) = other_migrator {
         let message = format!("{other} is at work on {}: restow waits until it is done", spec.resource);
         return Verdict::Declined(Finding::new(Reason::AnotherMigrator, message));
@@ -177,7 +177,7 @@ pub fn judge(spec: &StorageMigrationSpec, crd: Option<&Crd>, begun: bool, around
             version,
             accepted: crd.clone(),
             accepts_field_loss: spec.accept_field_loss,
-            compared_versions: if spec.accept_field_loss { Vec::new() } else { lossy_versions.clone() },
+            field_risks: if spec.accept_field_loss { FieldRisks::default() } else { field_risks.clone() },
         })),
         None => Verdict::Declined(Finding::new(
             Reason::Waiting,

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{VersionSchema, lossy_versions, lost_fields, may_drop};
+use super::{FieldRisks, VersionSchema, lossy_versions, lost_fields, may_drop};
 
 fn object(properties: &Value) -> Value {
     json!({ "type": "object", "properties": properties })
@@ -86,4 +86,30 @@ fn fields_that_are_missing_afterwards_are_named() {
     let many: Value = (0..50).map(|n| (format!("f{n}"), json!(n))).collect::<serde_json::Map<_, _>>().into();
     let (paths, total) = lost_fields(&json!({ "spec": many }), &json!({ "spec": {} }));
     assert_eq!((paths.len(), total), (10, 50));
+}
+
+#[test]
+fn a_value_that_is_not_of_its_new_type_is_found_wherever_it_is() {
+    let of = |type_: &str| json!({ "type": type_ });
+    let schema = |type_: &str| {
+        let list = json!({ "type": "array", "items": object(&json!({ "size": of(type_) })) });
+        let map = json!({ "type": "object", "additionalProperties": of(type_) });
+        object(&json!({ "spec": object(&json!({ "size": of(type_), "list": list, "map": map })) }))
+    };
+    let risks = |before: &str, after: &str| {
+        let schemas = [("v1beta1", before), ("v1", after)]
+            .map(|(name, type_)| VersionSchema { name: name.to_owned(), schema: schema(type_) });
+        FieldRisks::new(&schemas, &["v1beta1".to_owned(), "v1".to_owned()], "v1")
+    };
+    let old = json!({ "spec": { "size": 7, "list": [{}, { "size": 8 }], "map": { "a": 9, "b": null } } });
+    let found = risks("integer", "string").mistyped(&old);
+    let mut paths = found.0;
+    paths.sort();
+    assert_eq!((paths.join(" "), found.1), ("spec.list[1].size spec.map.a spec.size".to_owned(), 3));
+    let new = json!({ "spec": { "size": "7", "list": [], "map": { "a": "9" } } });
+    assert_eq!(risks("integer", "string").mistyped(&new).1, 0);
+    assert_eq!(risks("object", "integer").mistyped(&json!({ "spec": { "size": { "min": 1 } } })).1, 1);
+    // What was an integer is a number as it is.
+    assert!(risks("integer", "number").is_empty() && risks("string", "string").is_empty());
+    assert_eq!(risks("number", "integer").mistyped(&json!({ "spec": { "size": 1.5 } })).1, 1);
 }
