@@ -136,6 +136,11 @@ async fn publish(
     if book.tell(finding) {
         log(&name, migration, finding);
         context.events.write(migration, finding).await;
+        if let (Reason::Migrated, Some(target)) = (finding.reason, &book.migration.status().target)
+            && target.stored_versions_before != target.stored_versions_after
+        {
+            context.events.write_trimmed(&migration.spec.resource.crd_name(), target).await;
+        }
         if finding.reason.state() != State::Working {
             // Another StorageMigration may have waited for this one.
             context.changes.tell(Change::Crd(migration.spec.resource.crd_name()));

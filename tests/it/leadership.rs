@@ -20,6 +20,7 @@ use testbed::restow::Restow;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep};
 
+use crate::health::Health;
 use crate::scene::{Scene, counts, eventually};
 
 /// Held by the test whose replicas hold, or want, the Lease.
@@ -38,6 +39,7 @@ const OBJECTS: usize = 600;
 const PAGE: u64 = 20;
 
 struct Replica {
+    health: Health,
     proxy: Proxy,
     restow: Restow,
 }
@@ -45,8 +47,18 @@ struct Replica {
 impl Replica {
     async fn start(scene: &Scene) -> Self {
         let proxy = Proxy::start(scene.plane).await.unwrap();
-        let restow = scene.controller_through(&proxy, &FLAGS).await;
-        Self { proxy, restow }
+        let health = Health::free();
+        let flags = [FLAGS.as_slice(), &["--admin-address", &health.address]].concat();
+        let restow = scene.controller_through(&proxy, &flags).await;
+        Self { health, proxy, restow }
+    }
+
+    /// Whether it says that it leads. It is alive and ready, and knows all CRDs, whether it does or not.
+    fn leads(&self) -> bool {
+        assert!(self.health.is_ok("/livez") && self.health.is_ok("/readyz"));
+        let metrics = self.health.metrics("*/*");
+        assert!(metrics.contains("restow_crd_stored_versions{"), "{metrics}");
+        metrics.contains("\nrestow_leader 1")
     }
 
     /// All that it has sent that changes something, but for the Lease.
@@ -172,6 +184,8 @@ async fn b67_a_leader_that_can_not_renew_stops_before_another_starts_and_lives_o
     scene.migrate(json!({ "pace": { "writesPerSecond": 25 }, "pageSize": PAGE })).await;
     let old = at_work(&replicas).await;
 
+    assert!(replicas[old].leads() && !replicas[1 - old].leads());
+
     // Its Lease alone is out of reach. All else would get through.
     let refused = Fault::status(503, "ServiceUnavailable", "no Lease today");
     let (doubted_with, doubt) = (done(&scene).await, Timestamp::now());
@@ -188,7 +202,7 @@ async fn b67_a_leader_that_can_not_renew_stops_before_another_starts_and_lives_o
     scene.no_visits_for(Duration::from_secs(3)).await;
     assert_eq!(replicas[old].writes().len(), sent, "it stands by");
     for replica in &replicas {
-        assert!(replica.restow.is_running());
+        assert!(replica.restow.is_running() && !replica.leads());
         replica.proxy.heal();
     }
     scene.until(Reason::Migrated).await;

@@ -38,6 +38,8 @@ mod leadership;
 mod leftovers;
 mod manifests;
 mod migrates;
+mod misuse;
+mod monitoring;
 mod oneshot;
 mod outages;
 mod policy;

@@ -1,6 +1,6 @@
 //! Where the programs of the bench come from. Those of the control plane: from the directory named by
 //! `KUBEBUILDER_ASSETS`, else from the user's cache, else a build from the Go module in `control-plane/`, once, into that
-//! cache. Helm: from the cache or a build from the Go module in `helm/`.
+//! cache. Helm and promtool: from the cache or a build from the Go modules in `helm/` and `promtool/`.
 //!
 //! A build takes minutes, so it says on standard error what it does. Two processes never build at the same time, and a
 //! program appears in the cache whole or not at all. Nothing is started here.
@@ -20,6 +20,9 @@ const CONTROL_PLANE: Module =
 
 /// The Go module that pins the version of Helm, whose dependencies are other versions of the same modules.
 const HELM: Module = Module { directory: "helm", requirements: include_str!("../helm/go.mod") };
+
+/// The Go module that pins the version of promtool.
+const PROMTOOL: Module = Module { directory: "promtool", requirements: include_str!("../promtool/go.mod") };
 
 /// A Go module of ours, which pins what it builds.
 #[derive(Debug)]
@@ -43,6 +46,8 @@ pub enum Program {
     ControllerManager,
     /// The package manager: only tests of the chart want it.
     Helm,
+    /// What checks metrics and alerts: only their tests want it.
+    Promtool,
 }
 
 /// Why a program can't be had.
@@ -99,6 +104,7 @@ impl Program {
             Self::Kubectl => "kubectl",
             Self::ControllerManager => "kube-controller-manager",
             Self::Helm => "helm",
+            Self::Promtool => "promtool",
         }
     }
 
@@ -110,6 +116,7 @@ impl Program {
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::ControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
             Self::Helm => "helm.sh/helm/v4/cmd/helm",
+            Self::Promtool => "github.com/prometheus/prometheus/cmd/promtool",
         }
     }
 
@@ -121,6 +128,7 @@ impl Program {
                 CONTROL_PLANE.required("k8s.io/kubernetes")
             }
             Self::Helm => HELM.required("helm.sh/helm/v4"),
+            Self::Promtool => PROMTOOL.required("github.com/prometheus/prometheus"),
         }
     }
 
@@ -129,6 +137,7 @@ impl Program {
         match self {
             Self::Etcd | Self::ApiServer | Self::Kubectl | Self::ControllerManager => &CONTROL_PLANE,
             Self::Helm => &HELM,
+            Self::Promtool => &PROMTOOL,
         }
     }
 
@@ -136,7 +145,7 @@ impl Program {
     fn assets(self) -> Option<PathBuf> {
         match self {
             Self::Etcd | Self::ApiServer | Self::Kubectl | Self::ControllerManager => home(ASSETS),
-            Self::Helm => None,
+            Self::Helm | Self::Promtool => None,
         }
     }
 
@@ -147,6 +156,7 @@ impl Program {
         let set = |flags: String, (name, value): (&str, &str)| flags + &format!(" -X {name}={value}");
         let stripped = String::from("-s -w");
         match self {
+            Self::Promtool => stripped,
             Self::Helm => set(stripped, ("helm.sh/helm/v4/internal/version.version", version)),
             Self::Etcd | Self::ApiServer | Self::Kubectl | Self::ControllerManager => {
                 let mut numbers = kubernetes_version().trim_start_matches('v').split('.');
@@ -210,7 +220,7 @@ impl Program {
         let program = self.name();
         say(&format!(
             "building {program} {} from source, once, into {} (with two cores: etcd 1 to 2 minutes, kube-apiserver 4 \
-             to 8, kubectl 1, Helm 2)",
+             to 8, kubectl 1, Helm 2, promtool 2)",
             self.version(),
             output.display()
         ));
@@ -226,6 +236,8 @@ impl Program {
                 "-mod=readonly",
                 "-trimpath",
                 "-buildvcs=false",
+                // Without it promtool takes the clients of every cloud with it, and five times as long.
+                "-tags=remove_all_sd",
                 "-ldflags",
                 &self.linker_flags(),
                 "-o",
@@ -275,6 +287,7 @@ impl Module {
         let caches = home("XDG_CACHE_HOME").or_else(|| home("HOME").map(|home| home.join(".cache")));
         let key = match self.directory {
             "helm" => Program::Helm.version().to_owned(),
+            "promtool" => Program::Promtool.version().to_owned(),
             _ => format!("kubernetes-{}-etcd-{}", kubernetes_version(), Program::Etcd.version()),
         };
         Ok(caches.ok_or(BinaryError::NoCache)?.join("restow").join(self.directory).join(key))
