@@ -278,7 +278,7 @@ impl Run {
         }
         let step = if sweep.doubts_rights() {
             Step::AskRights
-        } else if sweep.has_certain(now.uptime) {
+        } else if sweep.has_certain(now.uptime) && !sweep.seeks_witness() {
             Step::Visit
         } else if sweep.wanted_page().is_some() {
             Step::List(sweep.request(seen.limits.page_size(seen.spec)))

@@ -36,6 +36,8 @@ pub struct Sweep {
     /// Whether the list was gone through for a witness since the latest success.
     sought: bool,
     deferred_in_a_row: u32,
+    /// Whether a page was listed for a witness, and no visit came back since.
+    has_new: bool,
     denied_in_a_row: u32,
     doubts_rights: bool,
     memory: Memory,
@@ -95,6 +97,7 @@ impl Sweep {
             witness: None,
             sought: false,
             deferred_in_a_row: 0,
+            has_new: false,
             denied_in_a_row: 0,
             doubts_rights: false,
             memory: Memory::default(),
@@ -170,6 +173,7 @@ impl Sweep {
     /// Takes in what came of a visit.
     pub fn record(&mut self, visit: Visit, outcome: Outcome, now: Duration) {
         self.in_flight -= 1;
+        self.has_new = false;
         let is_probe = visit.is_probe();
         self.deferred_in_a_row = match outcome {
             Outcome::Deferred(_) => self.deferred_in_a_row.saturating_add(1),
@@ -280,7 +284,8 @@ impl Sweep {
             (Pass::Confirm(_), Position::End) => return,
         };
         let refused = self.refusals.total();
-        let is_clean = self.postponed.is_empty() && self.in_flight == 0 && refused == 0;
+        let is_clean =
+            self.pending.is_empty() && self.postponed.is_empty() && self.in_flight == 0 && refused == 0;
         if self.pass == Pass::First || is_clean {
             self.checkpoint =
                 super::checkpoint::at(&self.target, phase, generation, token, &self.tally, refused);

@@ -81,6 +81,22 @@ async fn an_object_that_always_fails_is_named_and_stops_no_other() {
 }
 
 #[tokio::test]
+async fn a_first_page_on_which_every_object_fails_is_gone_through_in_reasonable_time() {
+    let scene = Scene::widgets("faults-page").await;
+    scene.stored_old(&Batch::plain(60)).await;
+    let proxy = Proxy::start(scene.plane).await.unwrap();
+    for bad in ["/w00", "/w01", "/w02"] {
+        proxy.add(Rule::new(broken()).method("PATCH").uri(bad));
+    }
+    let _controller = scene.controller_through(&proxy, &[]).await;
+    scene.migrate(json!({ "pageSize": 20 })).await;
+    let status = scene.until(Reason::ObjectsRefused).await;
+    assert_eq!(status.progress.map(|p| (p.rewritten, p.refused)), Some((30, 30)));
+    assert_eq!(scene.stored().await, counts([("v1", 30), ("v1alpha1", 30)]));
+    assert_eq!(scene.stored_versions().await, ["v1alpha1", "v1"]);
+}
+
+#[tokio::test]
 async fn a_server_that_fails_everything_is_no_objects_fault() {
     let scene = Scene::widgets("faults-outage").await;
     scene.stored_old(&Batch::plain(30)).await;

@@ -12,7 +12,10 @@ impl Sweep {
     #[must_use]
     pub fn wanted_page(&self) -> Option<Option<&str>> {
         match self.paging.position() {
-            Position::Next(token) if self.pending.is_empty() && self.postponed.len() < POSTPONED_MAX => {
+            Position::Next(token)
+                if self.postponed.len() < POSTPONED_MAX
+                    && (self.pending.is_empty() || self.seeks_witness()) =>
+            {
                 Some(token.as_deref())
             }
             Position::Next(_) | Position::End => None,
@@ -75,6 +78,7 @@ impl Sweep {
     fn take_in(&mut self, page: Page) {
         let Page { objects, continue_token: _, remaining } = page;
         self.tally.listed(objects.len() as u64, remaining, self.is_confirm());
+        let seen_before = self.pending.len();
         for object in objects {
             if self.memory.knows(&object) {
                 self.witness.get_or_insert(object);
@@ -82,5 +86,8 @@ impl Sweep {
                 self.pending.push_back(object);
             }
         }
+        // Where a witness is sought, it is sought among the new ones.
+        self.pending.rotate_left(seen_before);
+        self.has_new = seen_before > 0;
     }
 }

@@ -12,6 +12,9 @@ use crate::plan::{Outcome, Visit};
 /// So many deferred visits in a row are the server's rather than the objects': the witness is asked before any other goes.
 const DEFERRED_IN_A_ROW: u32 = 3;
 
+/// So many objects may wait for their first visit while a witness is sought on further pages.
+const PENDING_MAX: usize = 5000;
+
 /// After so many denied visits in a row the rights are asked for: they may have been withdrawn.
 const DENIED_IN_A_ROW: u32 = 3;
 
@@ -33,6 +36,18 @@ impl Sweep {
         };
         self.in_flight += 1;
         Some(visit)
+    }
+
+    /// Whether the next page is worth a look before the objects of this one: nothing could be written lately, and there is
+    /// nothing to tell by whether that is the fault of the server, or of each object on it.
+    #[must_use]
+    pub fn seeks_witness(&self) -> bool {
+        self.witness.is_none()
+            && self.deferred_in_a_row >= DEFERRED_IN_A_ROW
+            && !self.has_new
+            && self.in_flight == 0
+            && self.pending.len() < PENDING_MAX
+            && !self.paging.is_at_end()
     }
 
     /// Whether the rights are to be asked for again: the latest visits were all denied.

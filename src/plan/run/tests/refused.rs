@@ -1,7 +1,7 @@
 //! Objects that the server refuses: when they are tried again.
 
 use crate::plan::sample::failure;
-use crate::plan::{Outcome, Rights};
+use crate::plan::{Cause, Details, Failure, Listing, Outcome, Page, Rights};
 
 use std::time::Duration;
 
@@ -163,4 +163,71 @@ fn rights_on_single_objects_refuse_the_others_until_they_are_granted() {
     stage.around.rights.by_name = false;
     stage.secs = 60;
     assert!(stage.go().ends_with("Migrated"), "its own next try is a few seconds later");
+}
+
+#[test]
+fn first_pages_on_which_every_object_fails_dont_keep_the_others_waiting_for_long() {
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "y", "z"];
+    let mut stage = Stage { page_size: 6, ..Stage::new() };
+    stage.objects = names.map(|name| (name.to_owned(), 1)).into();
+    stage.answer = |object| (*object.name < *"y").then(|| Outcome::Deferred(failure(500, "not decodable")));
+    let mut stored_at = None;
+    let mut ended_at = None;
+    for secs in 0..600 {
+        stage.secs = secs;
+        let said = stage.go();
+        if stored_at.is_none() && stage.objects["y"] > 1 {
+            stored_at = Some(secs);
+        }
+        if said.contains("ObjectsRefused") {
+            ended_at = Some(secs);
+            break;
+        }
+    }
+    assert!(stored_at.is_some_and(|secs| secs <= 10), "the first to be stored was at {stored_at:?}");
+    assert!(ended_at.is_some_and(|secs| secs <= 25), "it ended at {ended_at:?}");
+    assert_eq!(stage.status().progress.as_ref().map(|p| (p.refused, p.rewritten)), Some((12, 2)));
+}
+
+#[test]
+fn what_was_refused_for_lack_of_a_right_is_tried_again_as_soon_as_it_is_back() {
+    let mut stage = Stage::new();
+    stage.objects = [("b".to_owned(), 1)].into();
+    stage.answer = |_| Some(denied());
+    stage.around.rights = Rights::default();
+    for secs in [0, 1, 2] {
+        stage.secs = secs;
+        stage.go();
+    }
+    stage.around.rights = lacking("patch widgets.example.com");
+    stage.secs = 3;
+    assert!(stage.go().ends_with("ask, AccessDenied until 33"));
+    assert_eq!(stage.status().progress.as_ref().map(|p| p.refused), Some(1));
+    stage.answer = |_| None;
+    stage.around.rights = Rights::default();
+    stage.secs = 33;
+    assert!(stage.go().ends_with("Migrated"));
+}
+
+#[test]
+fn a_webhook_that_is_down_is_asked_ever_more_rarely_although_the_end_of_the_list_can_be_read() {
+    let mut stage = Stage::new();
+    stage.listing = Some(|request| {
+        // All objects are before the first token.
+        if request.continue_token.is_some() {
+            return Listing::Listed(Page::default());
+        }
+        let cause = Cause { field: "/registry/example.com/widgets/shop/a".to_owned(), ..Cause::default() };
+        let details = Some(Details { causes: vec![cause], ..Details::default() });
+        Listing::Unreadable(Failure { details, ..failure(500, "conversion webhook for Widget failed") })
+    });
+    let mut waits = Vec::new();
+    for _ in 0..7 {
+        let said = stage.go();
+        let until = said.rsplit(' ').next().and_then(|s| s.parse::<u64>().ok()).unwrap_or_default();
+        waits.push(until.saturating_sub(stage.secs));
+        stage.secs = until;
+    }
+    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60]);
+    assert!(stage.status().refusals.is_empty());
 }

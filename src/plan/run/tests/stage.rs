@@ -32,6 +32,9 @@ pub(super) struct Stage {
     /// The server doesn't answer whatever concerns the target as a whole.
     pub(super) down: bool,
     pub(super) seal: Option<Seal>,
+    pub(super) page_size: u32,
+    /// How lists are answered, in place of with the objects.
+    pub(super) listing: Option<fn(&PageRequest) -> Listing>,
 }
 
 impl Stage {
@@ -56,6 +59,8 @@ impl Stage {
             answer: |_| None,
             down: false,
             seal: None,
+            page_size: 2,
+            listing: None,
         }
     }
 
@@ -141,7 +146,9 @@ impl Stage {
     pub(super) fn act(&mut self, step: &Step) {
         let now = at(self.secs);
         let listing = match step {
-            Step::List(request) => Some(self.page(request)),
+            Step::List(request) => Some(
+                self.listing.map_or_else(|| Listing::Listed(self.page(request)), |answer| answer(request)),
+            ),
             Step::Hold(..)
             | Step::Review
             | Step::AskRights
@@ -166,7 +173,7 @@ impl Stage {
                 let listing = if down {
                     Listing::Deferred(failure(503, "down"))
                 } else {
-                    Listing::Listed(listing.unwrap_or_default())
+                    listing.unwrap_or_else(|| Listing::Listed(Page::default()))
                 };
                 run.listed(listing, &seen, now);
             }
@@ -220,8 +227,11 @@ impl Stage {
     fn page(&self, request: &PageRequest) -> Page {
         let after = request.continue_token.clone().unwrap_or_default();
         let mut rest = self.objects.iter().filter(|(name, _)| **name > after);
-        let objects: Vec<Object> =
-            rest.by_ref().take(2).map(|(name, version)| object(name, &version.to_string())).collect();
+        let objects: Vec<Object> = rest
+            .by_ref()
+            .take(self.page_size as usize)
+            .map(|(name, version)| object(name, &version.to_string()))
+            .collect();
         let remaining = rest.count() as u64;
         let continue_token = objects.last().filter(|_| remaining > 0).map(|last| last.name.clone());
         Page { objects, continue_token, remaining: Some(remaining) }
@@ -252,7 +262,8 @@ impl Stage {
     }
 
     fn split(&mut self) -> (&mut Run, Observation<'_>) {
-        let limits = Limits { writes_per_second: None, max_in_flight: NonZeroU32::MIN, page_size: 2 };
+        let limits =
+            Limits { writes_per_second: None, max_in_flight: NonZeroU32::MIN, page_size: self.page_size };
         let seen = Observation {
             spec: &self.spec,
             generation: self.generation,

@@ -76,6 +76,20 @@ fn the_checkpoint_of_a_confirm_stands_still_while_something_is_open_behind_it() 
 }
 
 #[test]
+fn the_checkpoint_of_a_confirm_stands_still_while_a_witness_is_sought_past_open_objects() {
+    let forged = Checkpoint { refused: 0, ..checkpoint(CheckpointPhase::Confirming) };
+    let mut confirm = unconfirmed(Sweep::resume(target().unwrap(), &forged, false, &[])).into_confirm(7);
+    confirm.list(page(&["a", "b", "c", "d"], Some("after-d")));
+    drive(&mut confirm, 3, |_| Outcome::Deferred(failure(500, "not decodable")));
+    assert!(confirm.seeks_witness());
+    assert_eq!(confirm.wanted_page(), Some(Some("after-d")));
+    confirm.list(page(&["e", "f"], Some("after-f")));
+    assert!(!confirm.seeks_witness(), "one of them is visited first");
+    assert_eq!(confirm.next(Duration::ZERO).unwrap().object().name, "e");
+    assert_eq!(confirm.checkpoint().continue_token, None);
+}
+
+#[test]
 fn a_confirm_starts_over_after_a_restart_and_visits_everything() {
     let forged = Checkpoint { refused: 0, ..checkpoint(CheckpointPhase::Confirming) };
     let sweep = Sweep::resume(target().unwrap(), &forged, false, &[]);
