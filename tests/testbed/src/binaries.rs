@@ -42,8 +42,14 @@ pub enum Program {
     ApiServer,
     /// The command line client.
     Kubectl,
-    /// The controller manager, home of the built-in migrator: only the benchmark wants it.
+    /// The controller manager, home of the built-in migrator: only the benchmark and the node want it.
     ControllerManager,
+    /// What gives pods a node: only the node wants it.
+    Scheduler,
+    /// What runs pods: only the node wants it.
+    Kubelet,
+    /// What makes Services reachable: only the node wants it.
+    Proxy,
     /// The package manager: only tests of the chart want it.
     Helm,
     /// What checks metrics and alerts: only their tests want it.
@@ -103,6 +109,9 @@ impl Program {
             Self::ApiServer => "kube-apiserver",
             Self::Kubectl => "kubectl",
             Self::ControllerManager => "kube-controller-manager",
+            Self::Scheduler => "kube-scheduler",
+            Self::Kubelet => "kubelet",
+            Self::Proxy => "kube-proxy",
             Self::Helm => "helm",
             Self::Promtool => "promtool",
         }
@@ -115,6 +124,9 @@ impl Program {
             Self::ApiServer => "k8s.io/kubernetes/cmd/kube-apiserver",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::ControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
+            Self::Scheduler => "k8s.io/kubernetes/cmd/kube-scheduler",
+            Self::Kubelet => "k8s.io/kubernetes/cmd/kubelet",
+            Self::Proxy => "k8s.io/kubernetes/cmd/kube-proxy",
             Self::Helm => "helm.sh/helm/v4/cmd/helm",
             Self::Promtool => "github.com/prometheus/prometheus/cmd/promtool",
         }
@@ -124,9 +136,12 @@ impl Program {
     fn version(self) -> &'static str {
         match self {
             Self::Etcd => CONTROL_PLANE.required("go.etcd.io/etcd/server/v3"),
-            Self::ApiServer | Self::Kubectl | Self::ControllerManager => {
-                CONTROL_PLANE.required("k8s.io/kubernetes")
-            }
+            Self::ApiServer
+            | Self::Kubectl
+            | Self::ControllerManager
+            | Self::Scheduler
+            | Self::Kubelet
+            | Self::Proxy => CONTROL_PLANE.required("k8s.io/kubernetes"),
             Self::Helm => HELM.required("helm.sh/helm/v4"),
             Self::Promtool => PROMTOOL.required("github.com/prometheus/prometheus"),
         }
@@ -135,7 +150,13 @@ impl Program {
     /// The Go module that builds it.
     fn module(self) -> &'static Module {
         match self {
-            Self::Etcd | Self::ApiServer | Self::Kubectl | Self::ControllerManager => &CONTROL_PLANE,
+            Self::Etcd
+            | Self::ApiServer
+            | Self::Kubectl
+            | Self::ControllerManager
+            | Self::Scheduler
+            | Self::Kubelet
+            | Self::Proxy => &CONTROL_PLANE,
             Self::Helm => &HELM,
             Self::Promtool => &PROMTOOL,
         }
@@ -143,10 +164,7 @@ impl Program {
 
     /// The directory that the user names for it, if one does.
     fn assets(self) -> Option<PathBuf> {
-        match self {
-            Self::Etcd | Self::ApiServer | Self::Kubectl | Self::ControllerManager => home(ASSETS),
-            Self::Helm | Self::Promtool => None,
-        }
+        if self.module().directory == CONTROL_PLANE.directory { home(ASSETS) } else { None }
     }
 
     /// What the program is to be told at its build. Without it, the control plane calls itself `v0.0.0-master`, and clients
@@ -155,23 +173,23 @@ impl Program {
         let version = self.version();
         let set = |flags: String, (name, value): (&str, &str)| flags + &format!(" -X {name}={value}");
         let stripped = String::from("-s -w");
-        match self {
-            Self::Promtool => stripped,
-            Self::Helm => set(stripped, ("helm.sh/helm/v4/internal/version.version", version)),
-            Self::Etcd | Self::ApiServer | Self::Kubectl | Self::ControllerManager => {
-                let mut numbers = kubernetes_version().trim_start_matches('v').split('.');
-                let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-                [
-                    ("k8s.io/component-base/version.gitVersion", kubernetes_version()),
-                    ("k8s.io/component-base/version.gitMajor", major),
-                    ("k8s.io/component-base/version.gitMinor", minor),
-                    ("k8s.io/component-base/version.gitTreeState", "clean"),
-                    ("k8s.io/component-base/version.gitCommit", "none"),
-                ]
-                .into_iter()
-                .fold(stripped, set)
-            }
+        if self == Self::Promtool {
+            return stripped;
         }
+        if self == Self::Helm {
+            return set(stripped, ("helm.sh/helm/v4/internal/version.version", version));
+        }
+        let mut numbers = kubernetes_version().trim_start_matches('v').split('.');
+        let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+        [
+            ("k8s.io/component-base/version.gitVersion", kubernetes_version()),
+            ("k8s.io/component-base/version.gitMajor", major),
+            ("k8s.io/component-base/version.gitMinor", minor),
+            ("k8s.io/component-base/version.gitTreeState", "clean"),
+            ("k8s.io/component-base/version.gitCommit", "none"),
+        ]
+        .into_iter()
+        .fold(stripped, set)
     }
 
     /// The path of the program, building it first if it has to be. Blocks, for minutes if it builds.
@@ -220,7 +238,7 @@ impl Program {
         let program = self.name();
         say(&format!(
             "building {program} {} from source, once, into {} (with two cores: etcd 1 to 2 minutes, kube-apiserver 4 \
-             to 8, kubectl 1, Helm 2, promtool 2)",
+             to 8, kubectl 1, Helm 2, promtool 2, kubelet 3 to 5)",
             self.version(),
             output.display()
         ));
