@@ -69,20 +69,34 @@ pub enum Conversion {
         /// The CA its certificate is checked against, PEM in base64.
         ca_bundle: String,
     },
+    /// By a webhook behind a Service, at `/convert` on port 443.
+    Service {
+        /// Namespace of the Service.
+        namespace: String,
+        /// Name of the Service.
+        name: String,
+        /// The CA its certificate is checked against, PEM in base64.
+        ca_bundle: String,
+    },
 }
 
 impl Conversion {
     fn to_json(&self) -> Value {
         match self {
             Self::None => json!({ "strategy": "None" }),
-            Self::Webhook { url, ca_bundle } => json!({
-                "strategy": "Webhook",
-                "webhook": {
-                    "conversionReviewVersions": ["v1"],
-                    "clientConfig": { "url": url, "caBundle": ca_bundle },
-                },
-            }),
+            Self::Webhook { url, ca_bundle } => Self::webhook(&json!({ "url": url, "caBundle": ca_bundle })),
+            Self::Service { namespace, name, ca_bundle } => Self::webhook(&json!({
+                "service": { "namespace": namespace, "name": name, "path": "/convert" },
+                "caBundle": ca_bundle,
+            })),
         }
+    }
+
+    fn webhook(client_config: &Value) -> Value {
+        json!({
+            "strategy": "Webhook",
+            "webhook": { "conversionReviewVersions": ["v1"], "clientConfig": client_config },
+        })
     }
 }
 

@@ -20,13 +20,16 @@ use kube::core::conversion::{ConversionRequest, ConversionResponse, ConversionRe
 use serde_json::Value;
 use server::Server;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use fault::Fault;
-pub use identity::Identity;
+pub use identity::{Identity, Issued};
 pub use mapping::{Mapping, Unconvertible};
+
+/// Any port of loopback.
+const FREE_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// What may go wrong at the start of a webhook.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +40,10 @@ pub enum Error {
     /// The certificate was not accepted by the TLS library.
     #[error("configure TLS for the webhook")]
     Tls(#[source] tokio_rustls::rustls::Error),
-    /// No port on loopback.
+    /// The certificate or its key can't be read.
+    #[error("read the webhook's certificate and key")]
+    Read(#[source] tokio_rustls::rustls::pki_types::pem::Error),
+    /// No such address, or no free port on it.
     #[error("listen for conversion requests")]
     Listen(#[source] io::Error),
 }
@@ -66,9 +72,16 @@ impl Webhook {
     /// # Errors
     /// If there is no port, or no certificate can be made.
     pub async fn start(mapping: Mapping) -> Result<Self, Error> {
-        let identity = Identity::generate()?;
+        Self::start_as(Identity::generate()?, FREE_PORT, mapping).await
+    }
+
+    /// Starts one with this certificate on this address.
+    ///
+    /// # Errors
+    /// If the address can't be had.
+    pub async fn start_as(identity: Identity, address: SocketAddr, mapping: Mapping) -> Result<Self, Error> {
         let converter = Arc::new(Converter::new(mapping));
-        let server = Server::start(&identity, router(&converter), None).await?;
+        let server = Server::start(&identity, router(&converter), address).await?;
         let address = server.address();
         Ok(Self { server: Some(server), address, identity, converter })
     }
@@ -84,8 +97,7 @@ impl Webhook {
     /// If somebody else has taken the port meanwhile.
     pub async fn restart(&mut self) -> Result<(), Error> {
         self.stop();
-        let port = self.address.port();
-        self.server = Some(Server::start(&self.identity, router(&self.converter), Some(port)).await?);
+        self.server = Some(Server::start(&self.identity, router(&self.converter), self.address).await?);
         Ok(())
     }
 

@@ -35,7 +35,7 @@ impl AdmissionWebhook {
     pub async fn start(denial: Denial) -> Result<Self, Error> {
         let identity = Identity::generate()?;
         let router = Router::new().route("/validate", post(validate)).with_state(Arc::new(denial));
-        let server = Server::start(&identity, router, None).await?;
+        let server = Server::start(&identity, router, super::FREE_PORT).await?;
         Ok(Self { server, identity })
     }
 

@@ -1,4 +1,4 @@
-//! HTTPS on a free port of loopback, until dropped. What is served is the caller's.
+//! HTTPS on an address, until dropped. What is served is the caller's.
 
 use super::{Error, Identity};
 use axum::Router;
@@ -6,7 +6,7 @@ use backon::{ConstantBuilder, Retryable as _};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
@@ -25,9 +25,13 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Listens on this port, or on a free one.
-    pub(super) async fn start(identity: &Identity, router: Router, port: Option<u16>) -> Result<Self, Error> {
-        let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or_default()));
+    /// Listens on this address; with port 0, on any free port.
+    pub(super) async fn start(
+        identity: &Identity,
+        router: Router,
+        address: SocketAddr,
+    ) -> Result<Self, Error> {
+        let bind = || TcpListener::bind(address);
         // A listener that was dropped a moment ago is closed when its task has ended.
         let pauses = ConstantBuilder::new().with_delay(BIND_PAUSE).with_max_times(BIND_TRIES_MAX);
         let listener = bind.retry(pauses).await.map_err(Error::Listen)?;
