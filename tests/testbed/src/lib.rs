@@ -15,6 +15,7 @@
 //! - [`crd`]: the CustomResourceDefinitions to migrate, and what an administrator does to them
 //! - [`objects`]: objects of those, made, changed and compared
 //! - [`webhook`]: a conversion webhook and an admission webhook, with faults
+//! - [`image`]: container images, built without a daemon
 //! - [`demo`]: one migration to watch, and to check
 #![expect(
     clippy::expect_used,
@@ -30,6 +31,7 @@ pub mod control_plane;
 pub mod crd;
 pub mod demo;
 pub mod etcd;
+pub mod image;
 pub mod objects;
 pub mod process;
 pub mod proxy;
