@@ -8,7 +8,6 @@ mod certificates;
 mod etcd_server;
 mod kubeconfig;
 mod server;
-mod workdir;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -25,11 +24,11 @@ use tokio::sync::OnceCell;
 pub use self::api_server::ApiServer;
 use self::certificates::Certificates;
 pub use self::etcd_server::EtcdServer;
-use self::workdir::WorkDir;
 use crate::audit::AuditLog;
 use crate::binaries::{BinaryError, Program};
 use crate::etcd::Etcd;
 use crate::process::ProcessError;
+use crate::workdir::WorkDir;
 
 /// How often a start is tried: another process may take a port between our finding it free and our use of it.
 const START_ATTEMPTS: usize = 3;
@@ -45,6 +44,27 @@ pub struct Options {
     pub api_server_flags: Vec<String>,
     /// Further flags of etcd, such as `--quota-backend-bytes=…`.
     pub etcd_flags: Vec<String>,
+    /// Further names and addresses that the API server's certificate is for.
+    pub server_names: Vec<String>,
+    /// Who may log in besides the admin.
+    pub users: Vec<User>,
+}
+
+/// A user of the API server, with a token of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Its name; RBAC says what it may do.
+    pub name: &'static str,
+    /// A group that it is in.
+    pub group: &'static str,
+}
+
+impl User {
+    /// What it shows to be let in. It is no secret: the server is reached from the test alone.
+    #[must_use]
+    pub fn token(self) -> String {
+        format!("testbed-{}", self.name.replace(':', "-"))
+    }
 }
 
 /// A running control plane. Dropping it stops it and removes its data.
@@ -136,12 +156,12 @@ impl ControlPlane {
         let [etcd_program, api_server_program] = programs().await?;
         let workdir =
             WorkDir::create().map_err(StartError::system("create a directory for the control plane"))?;
-        let certificates = Certificates::create(workdir.path())?;
+        let certificates = Certificates::create(workdir.path(), options.server_names)?;
         let etcd = EtcdServer::new(etcd_program, workdir.path(), options.fsync, options.etcd_flags)?;
         etcd.start().await?;
-        let flags = options.api_server_flags;
+        let (users, flags) = (&options.users, options.api_server_flags);
         let api_server =
-            ApiServer::new(api_server_program, workdir.path(), etcd.address(), &certificates, flags)?;
+            ApiServer::new(api_server_program, workdir.path(), etcd.address(), &certificates, users, flags)?;
         api_server.start().await?;
         let access = crate::access::State::default();
         Ok(Self { api_server, etcd, workdir, certificates, files: AtomicUsize::new(0), access })
@@ -217,6 +237,18 @@ impl ControlPlane {
         command.arg("--kubeconfig").arg(self.admin_kubeconfig_file()).args(args).kill_on_drop(true);
         command.env("KUBECACHEDIR", self.workdir.path().join("kubectl")).stdin(std::process::Stdio::null());
         command.output().await.map_err(StartError::system("run kubectl"))
+    }
+
+    /// The certificate of the authority that vouches for the API server, PEM.
+    #[must_use]
+    pub fn authority(&self) -> &Path {
+        &self.certificates.authority
+    }
+
+    /// The key that ServiceAccount tokens are signed with, PEM.
+    #[must_use]
+    pub fn token_key(&self) -> &Path {
+        &self.certificates.token_key
     }
 
     /// Where the API server is, as `https://127.0.0.1:port`.

@@ -5,7 +5,7 @@
 
 mod space;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -119,23 +119,29 @@ impl Etcd {
 
     /// All objects of a resource as of one moment, in the order of their keys.
     pub async fn values(&self, group: &str, plural: &str) -> Vec<Stored> {
-        self.values_from(group, plural, None).await
+        self.below(&format!("/registry/{group}/{plural}"), None, false).await
     }
 
     /// The same as of a revision, which must not have been compacted away.
     pub async fn values_at(&self, group: &str, plural: &str, revision: i64) -> Vec<Stored> {
-        self.values_from(group, plural, Some(revision.to_string())).await
+        self.below(&format!("/registry/{group}/{plural}"), Some(revision.to_string()), false).await
     }
 
-    async fn values_from(&self, group: &str, plural: &str, mut revision: Option<String>) -> Vec<Stored> {
-        let prefix = format!("/registry/{group}/{plural}/");
+    /// All keys of the cluster as of one moment, whatever is under them.
+    pub async fn keys(&self) -> BTreeSet<String> {
+        self.below("/registry", None, true).await.into_iter().map(|stored| stored.key).collect()
+    }
+
+    /// What is below a path, with or without the bytes.
+    async fn below(&self, path: &str, mut revision: Option<String>, keys_only: bool) -> Vec<Stored> {
+        let mut from = format!("{path}/");
         // The end of a prefix is the prefix with its last byte one higher; the one after '/' is '0'.
-        let end = BASE64.encode(format!("/registry/{group}/{plural}0"));
+        let end = BASE64.encode(format!("{path}0"));
         let mut found: Vec<Stored> = Vec::new();
-        let mut from = prefix;
         loop {
             let range = self.range(json!({
-                "key": BASE64.encode(&from), "range_end": end, "limit": PAGE_SIZE.to_string(), "revision": revision,
+                "key": BASE64.encode(&from), "range_end": end, "limit": PAGE_SIZE.to_string(),
+                "revision": revision, "keys_only": keys_only,
             }));
             let Range { header, kvs, more } = range.await;
             revision.get_or_insert(header.revision);

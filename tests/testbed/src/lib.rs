@@ -15,6 +15,7 @@
 //! - [`crd`]: the CustomResourceDefinitions to migrate, and what an administrator does to them
 //! - [`objects`]: objects of those, made, changed and compared
 //! - [`webhook`]: a conversion webhook and an admission webhook, with faults
+//! - [`node`]: a real cluster of one node, in namespaces of its own
 //! - [`image`]: container images, built without a daemon
 //! - [`demo`]: one migration to watch, and to check
 #![expect(
@@ -32,9 +33,11 @@ pub mod crd;
 pub mod demo;
 pub mod etcd;
 pub mod image;
+pub mod node;
 pub mod objects;
 pub mod process;
 pub mod proxy;
 pub mod restow;
 pub mod rights;
 pub mod webhook;
+mod workdir;

@@ -194,6 +194,12 @@ impl Process {
         self.pid.as_raw_nonzero().get()
     }
 
+    /// The name of its program.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Whether it has not ended yet. A paused process runs.
     #[must_use]
     pub fn is_running(&self) -> bool {
@@ -288,6 +294,13 @@ impl Signal {
             Self::Stop => RawSignal::STOP,
             Self::Continue => RawSignal::CONT,
         }
+    }
+}
+
+/// Sends a signal to a process that is not a child of ours. One that has ended gets none.
+pub(crate) fn signal(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = kill_process(pid, signal.raw());
     }
 }
 

@@ -8,7 +8,7 @@ use kube::{Client, Config};
 
 use super::certificates::Certificates;
 use super::server::Server;
-use super::{StartError, free_port, kubeconfig};
+use super::{StartError, User, free_port, kubeconfig};
 use crate::audit::{self, AuditLog};
 use crate::process::{Exit, ProcessError, Signal};
 
@@ -27,6 +27,7 @@ impl ApiServer {
         directory: &Path,
         etcd: SocketAddr,
         certificates: &Certificates,
+        users: &[User],
         flags: Vec<String>,
     ) -> Result<Self, StartError> {
         let address = free_port()?;
@@ -39,7 +40,7 @@ impl ApiServer {
         let audit_log = AuditLog::path_for(directory);
         let files = Files {
             certificates,
-            tokens: write("tokens.csv", &kubeconfig::token_file())?,
+            tokens: write("tokens.csv", &kubeconfig::token_file(users))?,
             audit_policy: write("audit-policy.json", audit::POLICY)?,
             audit_log: audit_log.clone(),
         };

@@ -14,6 +14,7 @@ use super::StartError;
 pub(super) struct Certificates {
     pub(super) authority_pem: String,
     pub(super) authority_der: Vec<u8>,
+    pub(super) authority: PathBuf,
     pub(super) server_certificate: PathBuf,
     pub(super) server_key: PathBuf,
     /// What ServiceAccount tokens are signed with.
@@ -23,9 +24,9 @@ pub(super) struct Certificates {
 }
 
 impl Certificates {
-    /// Makes the keys and writes them into `directory`.
-    pub(super) fn create(directory: &Path) -> Result<Self, StartError> {
-        let made = Made::new().map_err(StartError::Certificates)?;
+    /// Makes the keys, for a server on loopback that has these names besides, and writes them into `directory`.
+    pub(super) fn create(directory: &Path, server_names: Vec<String>) -> Result<Self, StartError> {
+        let made = Made::new(server_names).map_err(StartError::Certificates)?;
         let write = |name: &str, text: &str| {
             let path = directory.join(name);
             std::fs::write(&path, text).map(|()| path).map_err(StartError::system("write a certificate"))
@@ -33,6 +34,7 @@ impl Certificates {
         Ok(Self {
             authority_pem: made.authority.pem(),
             authority_der: made.authority.der().to_vec(),
+            authority: write("authority.pem", &made.authority.pem())?,
             server_certificate: write("server.pem", &made.server.pem())?,
             server_key: write("server-key.pem", &made.server_key.serialize_pem())?,
             token_key: write("token-key.pem", &made.token_key.serialize_pem())?,
@@ -49,7 +51,7 @@ struct Made {
 }
 
 impl Made {
-    fn new() -> Result<Self, rcgen::Error> {
+    fn new(mut server_names: Vec<String>) -> Result<Self, rcgen::Error> {
         let mut params = CertificateParams::new(vec![])?;
         params.distinguished_name.push(DnType::CommonName, "testbed authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -58,7 +60,8 @@ impl Made {
         let authority = params.self_signed(&authority_key)?;
         let issuer = Issuer::new(params, authority_key);
 
-        let mut params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()])?;
+        server_names.extend(["localhost".to_owned(), "127.0.0.1".to_owned()]);
+        let mut params = CertificateParams::new(server_names)?;
         params.distinguished_name.push(DnType::CommonName, "testbed API server");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.use_authority_key_identifier_extension = true;

@@ -5,14 +5,18 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use kube::Config;
 use serde_json::json;
 
+use super::User;
 use super::certificates::Certificates;
 
 /// The token of the user `admin` in the group system:masters. It is no secret: the server listens on loopback only.
 pub(super) const ADMIN_TOKEN: &str = "testbed-admin";
 
 /// The token file of the API server.
-pub(super) fn token_file() -> String {
-    format!("{ADMIN_TOKEN},admin,admin,\"system:masters\"\n")
+pub(super) fn token_file(users: &[User]) -> String {
+    let admin = format!("{ADMIN_TOKEN},admin,admin,\"system:masters\"\n");
+    users.iter().fold(admin, |text, user| {
+        text + &format!("{},{name},{name},\"{}\"\n", user.token(), user.group, name = user.name)
+    })
 }
 
 pub(super) fn config(server_url: &str, certificates: &Certificates, token: &str) -> Config {

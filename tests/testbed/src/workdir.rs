@@ -1,4 +1,4 @@
-//! The directory of a control plane, removed when its owner ends, however that ends.
+//! A directory that is removed when its owner ends, however that ends, and with it the control groups of the same name.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -8,31 +8,40 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 /// Environment variable that keeps the directories, to read the logs after a run.
 const KEEP: &str = "RESTOW_TESTBED_KEEP";
 
-/// Waits for the owner's end of the pipe to close, then removes the directory. Servers that die at the same moment may
-/// still write into it, so it tries for some seconds.
+/// Waits for the owner's end of the pipe to close, then removes the directory (unless it is to be kept) and the control
+/// groups. Processes that die at the same moment may still write into the one or live in the other, so it tries for some
+/// seconds.
 const REMOVER: &str = r#"
 read -r _
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    rm -rf "$1" && exit
-    sleep 0.2
-done
+remove() {
+    failed=
+    test -n "$2" || rm -rf "$1" || failed=1
+    while read -r _ mounted type _; do
+        case $type in cgroup | cgroup2) ;; *) continue ;; esac
+        group=$mounted/${1##*/}
+        test ! -d "$group" || find "$group" -depth -type d -exec rmdir {} + || failed=1
+    done </proc/self/mounts
+    test -z "$failed"
+}
+tries=100
+while ! remove "$@" && test "$((tries -= 1))" -gt 0; do sleep 0.2; done
 "#;
 
 /// A temporary directory that goes with its owner: also after SIGKILL, and for a `static`, which is never dropped.
 #[derive(Debug)]
-pub(super) struct WorkDir {
+pub(crate) struct WorkDir {
     path: PathBuf,
     remover: Option<(Child, ChildStdin)>,
 }
 
 impl WorkDir {
-    pub(super) fn create() -> io::Result<Self> {
+    pub(crate) fn create() -> io::Result<Self> {
         let path = tempfile::Builder::new().prefix("restow-testbed-").tempdir()?.keep();
-        let remover = if std::env::var_os(KEEP).is_some() { None } else { Some(spawn_remover(&path)?) };
+        let remover = Some(spawn_remover(&path)?);
         Ok(Self { path, remover })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
@@ -50,6 +59,7 @@ fn spawn_remover(path: &Path) -> io::Result<(Child, ChildStdin)> {
     let mut remover = Command::new("sh")
         .args(["-c", REMOVER, "remover"])
         .arg(path)
+        .arg(if std::env::var_os(KEEP).is_some() { "keep" } else { "" })
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
