@@ -1,4 +1,4 @@
-//! A whole control plane on loopback: one etcd, one kube-apiserver, ready in a few seconds.
+//! A whole control plane on loopback: one etcd, one kube-apiserver (or more, if asked), ready in a few seconds.
 //!
 //! There is no controller manager, so nothing happens here that a test does not do: no garbage collection, no namespace
 //! deletion, no role aggregation, no built-in migrator. Its data is thrown away with it.
@@ -6,6 +6,7 @@
 mod api_server;
 mod certificates;
 mod etcd_server;
+mod host;
 mod kubeconfig;
 mod server;
 
@@ -110,6 +111,16 @@ pub enum StartError {
         /// The last lines it wrote.
         log: String,
     },
+    /// A process can't be given a host of its own, as a further API server needs.
+    #[error(
+        "give an API server the host {host}: `unshare` must be allowed new UTS namespaces, as root or with user namespaces: {said}"
+    )]
+    Host {
+        /// The name of the host.
+        host: String,
+        /// What the system said.
+        said: String,
+    },
     /// No client could be made for it.
     #[error("make a client of the API server")]
     Client(#[source] Box<kube::Error>),
@@ -160,11 +171,44 @@ impl ControlPlane {
         let etcd = EtcdServer::new(etcd_program, workdir.path(), options.fsync, options.etcd_flags)?;
         etcd.start().await?;
         let (users, flags) = (&options.users, options.api_server_flags);
-        let api_server =
-            ApiServer::new(api_server_program, workdir.path(), etcd.address(), &certificates, users, flags)?;
+        let (program, address) = (api_server_program, etcd.address());
+        let api_server = ApiServer::new(program, None, workdir.path(), address, &certificates, users, flags)?;
         api_server.start().await?;
         let access = crate::access::State::default();
         Ok(Self { api_server, etcd, workdir, certificates, files: AtomicUsize::new(0), access })
+    }
+
+    /// Starts a further API server on the same etcd, as if on a host of that name, and waits until it is ready. The
+    /// tokens of the admin and of ServiceAccounts are good at all of them.
+    ///
+    /// # Errors
+    /// If it is not ready in time, or a host can't be had: for that one has to be root, or user namespaces be allowed.
+    pub async fn start_another(&self, host: &str) -> Result<ApiServer, StartError> {
+        host::check(host)?;
+        let [_, program] = programs().await?;
+        // Named so that its log is nobody else's where all logs are kept.
+        let own = self.workdir.path().file_name().unwrap_or_default().to_string_lossy();
+        let directory = self.new_path(&format!("{own}-{host}"));
+        std::fs::create_dir(&directory)
+            .map_err(StartError::system("create a directory for an API server"))?;
+        let mut attempt = 1;
+        loop {
+            let etcd = self.etcd.address();
+            let server = ApiServer::new(
+                program.clone(),
+                Some(host),
+                &directory,
+                etcd,
+                &self.certificates,
+                &[],
+                vec![],
+            )?;
+            match server.start().await {
+                Err(error) if error.is_port_taken() && attempt < START_ATTEMPTS => attempt += 1,
+                Err(error) => return Err(error),
+                Ok(()) => return Ok(server),
+            }
+        }
     }
 
     /// A client with all rights. It belongs to the async runtime it was made in, so make one in each test.

@@ -1,4 +1,4 @@
-//! The control plane's kube-apiserver: its flags and when it is ready.
+//! The control plane's kube-apiserver: its flags and when it is ready. Also further ones, each on a host of its own.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use kube::{Client, Config};
 
 use super::certificates::Certificates;
 use super::server::Server;
-use super::{StartError, User, free_port, kubeconfig};
+use super::{StartError, User, free_port, host, kubeconfig};
 use crate::audit::{self, AuditLog};
 use crate::process::{Exit, ProcessError, Signal};
 
@@ -22,8 +22,11 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
+    /// A server that keeps its files in `directory`. With a host it runs as if on that host: its identity, and so its
+    /// Lease, is made from the host's name.
     pub(super) fn new(
         program: PathBuf,
+        host: Option<&str>,
         directory: &Path,
         etcd: SocketAddr,
         certificates: &Certificates,
@@ -48,7 +51,26 @@ impl ApiServer {
         args.extend(flags);
         let log = directory.join("kube-apiserver.log");
         let config = kubeconfig::config(&url(address), certificates, kubeconfig::ADMIN_TOKEN);
+        let (program, args) = match host {
+            Some(host) => host::command(host, program, args),
+            None => (program, args.into_iter().map(Into::into).collect()),
+        };
         Ok(Self { server: Server::new("kube-apiserver", program, args, log), address, audit_log, config })
+    }
+
+    /// The configuration of a client with all rights that talks to this server.
+    #[must_use]
+    pub fn admin_config(&self) -> Config {
+        self.config.clone()
+    }
+
+    /// A client with all rights that talks to this server. It belongs to the async runtime it was made in.
+    ///
+    /// # Panics
+    /// If called outside an async runtime.
+    #[must_use]
+    pub fn admin(&self) -> Client {
+        Client::try_from(self.admin_config()).expect("a client of the API server")
     }
 
     /// Starts it, unless it runs, and waits until it says that it is ready.

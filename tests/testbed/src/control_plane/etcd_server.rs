@@ -34,6 +34,7 @@ impl EtcdServer {
             args.push("--unsafe-no-fsync".to_owned());
         }
         args.extend(flags);
+        let args = args.into_iter().map(Into::into).collect();
         let server = Server::new("etcd", program, args, directory.join("etcd.log"));
         Ok(Self { server, address })
     }

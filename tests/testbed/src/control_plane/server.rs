@@ -1,5 +1,6 @@
 //! A server process that can be stopped, paused and started again in place, with the same flags, port and data.
 
+use std::ffi::OsString;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -21,13 +22,13 @@ const TAIL_LINES: usize = 30;
 pub(super) struct Server {
     name: &'static str,
     program: PathBuf,
-    args: Vec<String>,
+    args: Vec<OsString>,
     log: PathBuf,
     process: Mutex<Option<Process>>,
 }
 
 impl Server {
-    pub(super) fn new(name: &'static str, program: PathBuf, args: Vec<String>, log: PathBuf) -> Self {
+    pub(super) fn new(name: &'static str, program: PathBuf, args: Vec<OsString>, log: PathBuf) -> Self {
         Self { name, program, args, log, process: Mutex::new(None) }
     }
 
