@@ -17,8 +17,8 @@ pub use condition::{ConditionType, Conditions};
 pub use definition::{DefinitionError, definition, definition_yaml};
 pub use grant::{GrantError, grants_yaml};
 pub use migration::{
-    Mode, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, Pace, RETRY_ANNOTATION, StorageMigration, StorageMigrationSpec,
-    StoredVersions, TargetResource,
+    IGNORE_SERVER_ANNOTATION, Mode, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, Pace, RETRY_ANNOTATION,
+    StorageMigration, StorageMigrationSpec, StoredVersions, TargetResource,
 };
 pub use reason::{Reason, State};
 pub use status::{

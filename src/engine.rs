@@ -18,8 +18,8 @@ use tokio::sync::OnceCell;
 use crate::api::{Pace, StorageMigrationSpec, StorageMigrationStatus, TargetResource};
 use crate::cluster::{Cluster, Pacer, Rate, SealKey, Trimmed};
 use crate::plan::{
-    Crd, Failure, FieldRisks, Finding, Limits, Listing, Moment, Observation, Outage, PageRequest, Run, Seal,
-    Step, Surroundings,
+    Crd, Failure, FieldRisks, Finding, Limits, Listing, Look, Moment, Observation, Outage, PageRequest, Run,
+    Seal, Step, Surroundings,
 };
 
 pub use clock::Clock;
@@ -58,6 +58,8 @@ pub struct Order<'a> {
     pub generation: i64,
     /// Its annotation `restow.dev/retry`.
     pub retry: Option<&'a str>,
+    /// Its annotation `restow.dev/ignore-api-server`.
+    pub ignored_servers: Option<&'a str>,
     /// An older migration of the same resource that is not done with it.
     pub rival: Option<&'a str>,
 }
@@ -258,11 +260,13 @@ impl Engine {
     async fn inspect(&self, run: &mut Run, order: Order<'_>) {
         let read = async {
             self.look_up(&order.spec.resource).await?;
-            self.cluster.api_servers().await
+            let begun = self.clock.now().uptime;
+            let servers = self.cluster.api_servers().await?;
+            Ok((servers, Look { begun, ended: self.clock.now().uptime }))
         };
         let read = self.noting(read.await);
         self.with_fresh(order, |seen, now| match read {
-            Ok(servers) => run.inspected(seen, &servers, now),
+            Ok((servers, look)) => run.inspected(seen, &servers, look, now),
             Err(failure) => run.request_failed(&failure, seen, now),
         });
     }
@@ -313,11 +317,13 @@ impl Engine {
 
     fn with_fresh<T>(&self, order: Order<'_>, tell: impl FnOnce(&Observation<'_>, Moment) -> T) -> T {
         let record = self.records.get(&order.spec.resource.crd_name());
-        let Order { spec, uid: _, generation, retry, rival } = order;
+        let Order { spec, uid: _, generation, retry, ignored_servers, rival } = order;
         let (settle, limits) = (self.settle, self.pacer.limits());
         let held = self.held(&spec.resource);
         let outage = held.as_ref().map(|(wait, said)| (*wait, said.as_str()));
         let crd = record.as_ref();
-        tell(&Observation { spec, generation, retry, crd, rival, outage, settle, limits }, self.clock.now())
+        let seen =
+            Observation { spec, generation, retry, ignored_servers, crd, rival, outage, settle, limits };
+        tell(&seen, self.clock.now())
     }
 }

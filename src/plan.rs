@@ -54,7 +54,7 @@ pub use rights::Rights;
 pub use rival::rival;
 pub use run::Run;
 pub use seal::Seal;
-pub use servers::{ApiServer, ApiServers};
+pub use servers::{ApiServer, ApiServers, Look, ServerWatch};
 pub use step::{Observation, Step};
 pub use sweep::{CompleteSweep, Conclusion, Sweep};
 pub use tally::Tally;

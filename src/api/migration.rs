@@ -19,6 +19,10 @@ pub const PAGE_SIZE_MAX: u32 = 2000;
 /// The annotation of a StorageMigration that asks for another try of its refused objects: each new value asks once.
 pub const RETRY_ANNOTATION: &str = "restow.dev/retry";
 
+/// The annotation of a StorageMigration that names API servers that are gone for good, by the names of their identity Leases,
+/// separated by commas: they aren't waited for.
+pub const IGNORE_SERVER_ANNOTATION: &str = "restow.dev/ignore-api-server";
+
 /// What is to be migrated, when, and how fast.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(

@@ -124,6 +124,9 @@ pub struct Checkpoint {
     pub gone: u64,
     /// Counts of objects up to this place.
     pub refused: u64,
+    /// Every API server was seen to have caught up with the CustomResourceDefinition.
+    #[serde(default)]
+    pub api_servers_heard: bool,
     /// Shows that restow made this checkpoint itself: one for the second sweep counts only with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<String>,

@@ -43,6 +43,10 @@ pub(super) struct Args {
     #[arg(long)]
     accept_field_loss: bool,
 
+    /// An API server that is gone for good, by the name of its identity Lease: it isn't waited for
+    #[arg(long, value_name = "IDENTITY", value_delimiter = ',')]
+    ignore_api_server: Vec<String>,
+
     /// Give up after so long, for example 30m; by default never
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     timeout: Option<Duration>,
@@ -94,8 +98,11 @@ pub(super) async fn run(args: Args) -> Exit {
     let progress = Progress::new();
     let engine = Arc::new(Engine::new(cluster, Pacer::new(args.pace.limits()), args.pace.settle(), None));
     let given_up = GivenUp { stop, timeout: args.timeout };
-    let runs =
-        args.resources.iter().map(|resource| one(&engine, args.spec(&resource.0), &progress, &given_up));
+    let ignored = args.ignore_api_server.join(",");
+    let runs = args
+        .resources
+        .iter()
+        .map(|resource| one(&engine, args.spec(&resource.0), &ignored, &progress, &given_up));
     let ended = join_all(runs).await;
     progress.clear();
     let shown = match args.output {
@@ -122,7 +129,13 @@ impl Args {
 }
 
 /// Runs one migration to its end.
-async fn one(engine: &Engine, spec: StorageMigrationSpec, progress: &Progress, given_up: &GivenUp) -> Ended {
+async fn one(
+    engine: &Engine,
+    spec: StorageMigrationSpec,
+    ignored_servers: &str,
+    progress: &Progress,
+    given_up: &GivenUp,
+) -> Ended {
     let resource = spec.resource.clone();
     if let Err(failure) = engine.look_up(&resource).await {
         let message = format!("can't read the CustomResourceDefinition {}: {failure}", resource.crd_name());
@@ -142,7 +155,10 @@ async fn one(engine: &Engine, spec: StorageMigrationSpec, progress: &Progress, g
     let why = {
         let name = resource.crd_name();
         let feed = engine.follow_crds(Some(&name), |_| changed.notify_one());
-        let steps = steps(engine, &spec, &mut migration, &changed, progress);
+        let ignored_servers = Some(ignored_servers);
+        let order =
+            Order { spec: &spec, uid: None, generation: 1, retry: None, ignored_servers, rival: None };
+        let steps = steps(engine, order, &mut migration, &changed, progress);
         tokio::select! {
             finding = steps => {
                 let status = migration.status().clone();
@@ -157,13 +173,12 @@ async fn one(engine: &Engine, spec: StorageMigrationSpec, progress: &Progress, g
 
 async fn steps(
     engine: &Engine,
-    spec: &StorageMigrationSpec,
+    order: Order<'_>,
     migration: &mut Migration,
     changed: &Notify,
     progress: &Progress,
 ) -> Finding {
-    let order = Order { spec, uid: None, generation: 1, retry: None, rival: None };
-    let mut shown = progress.line(&spec.resource);
+    let mut shown = progress.line(&order.spec.resource);
     loop {
         let stepped = engine.step(migration, order).await;
         shown.show(&stepped.finding, migration.status());

@@ -27,8 +27,8 @@ pub(super) struct PaceArgs {
     page_size: u32,
 
     /// How long after the storage version moved no object is written, since API servers may still write the old version:
-    /// their request timeout (60s) and a margin; for example 65s or 2m
-    #[arg(long, value_name = "DURATION", env = "RESTOW_SETTLE", default_value = "65s", value_parser = duration)]
+    /// their request timeout (60s), short pauses (20s) and a margin; for example 85s or 2m
+    #[arg(long, value_name = "DURATION", env = "RESTOW_SETTLE", default_value = "85s", value_parser = duration)]
     settle: Duration,
 }
 

@@ -55,11 +55,12 @@ impl Cluster {
 
 fn server(lease: Lease) -> Option<ApiServer> {
     let spec = lease.spec?;
-    let name = lease.metadata.name?;
+    let identity = lease.metadata.name?;
     let host = lease.metadata.labels.as_ref().and_then(|labels| labels.get(HOST_LABEL));
     let holds_for = spec.lease_duration_seconds.and_then(|secs| u64::try_from(secs).ok());
     Some(ApiServer {
-        name: host.map_or_else(|| name.clone(), |host| format!("{name} on {host}")),
+        host: host.cloned(),
+        identity,
         renewed_at: spec.renew_time?.0,
         holds_for: holds_for.map_or(HOLDS_FOR, Duration::from_secs),
     })

@@ -12,7 +12,10 @@ use super::Guarded;
 use super::books::{Book, Books};
 use super::changes::{Change, Changes};
 use super::health::Health;
-use crate::api::{Conditions, RETRY_ANNOTATION, Reason, State, StorageMigration, StorageMigrationStatus};
+use crate::api::{
+    Conditions, IGNORE_SERVER_ANNOTATION, RETRY_ANNOTATION, Reason, State, StorageMigration,
+    StorageMigrationStatus,
+};
 use crate::cluster::{EventWriter, StatusWritten};
 use crate::engine::{Engine, Next, Order};
 use crate::plan::{CrdRecord, Finding, rival};
@@ -60,8 +63,9 @@ pub(super) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
     let others = all.iter().filter_map(|m| m.0.as_ref().ok());
     let rival = rival(migration, others, record.as_ref().map(CrdRecord::crd));
     let generation = migration.metadata.generation.unwrap_or_default();
-    let retry = migration.annotations().get(RETRY_ANNOTATION).map(String::as_str);
-    let order = Order { spec: &migration.spec, uid: Some(&uid), generation, retry, rival };
+    let annotation = |name| migration.annotations().get(name).map(String::as_str);
+    let (retry, ignored_servers) = (annotation(RETRY_ANNOTATION), annotation(IGNORE_SERVER_ANNOTATION));
+    let order = Order { spec: &migration.spec, uid: Some(&uid), generation, retry, ignored_servers, rival };
     let stepped = context.engine.step(&mut book.migration, order).await;
     let wait = match stepped.next {
         Next::Now => Duration::ZERO,

@@ -30,6 +30,7 @@ pub(super) fn at(
         unchanged: progress.unchanged,
         gone: progress.gone,
         refused,
+        api_servers_heard: false,
         seal: None,
     }
 }

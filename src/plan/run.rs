@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use self::refused::{Access, Given};
 use self::results::Pause;
-use crate::api::{Mode, Reason, StorageMigrationSpec, StorageMigrationStatus};
+use crate::api::{Checkpoint, Mode, Reason, StorageMigrationSpec, StorageMigrationStatus};
 
 use super::target::judge_crd;
 use super::{
-    CompleteSweep, Conclusion, Crd, CrdRecord, Drift, Finding, Health, Moment, Observation, Seal, Step,
-    Sweep, checkpoint, report, sentence,
+    CompleteSweep, Conclusion, Crd, CrdRecord, Drift, Finding, Health, Moment, Observation, Seal,
+    ServerWatch, Step, Sweep, checkpoint, report, sentence,
 };
 
 /// A migration's state in this process.
@@ -35,8 +35,14 @@ pub struct Run {
     repeats: u32,
     /// What the user asked for when the run was accepted.
     accepted: Option<Box<StorageMigrationSpec>>,
+    /// What was seen of the API servers.
+    servers: ServerWatch,
+    /// Every API server was seen to have caught up with the CRD.
+    servers_heard: bool,
     /// Why the API servers' Leases could not be read, so that settling alone counts.
     leases_unread: Option<String>,
+    /// The API servers that were ignored, as asked.
+    servers_ignored: Vec<String>,
     /// What goes on the checkpoints of this run.
     seal: Option<Seal>,
     /// What the sweep began under.
@@ -62,9 +68,6 @@ enum State {
     Trimming(CompleteSweep),
 }
 
-/// How often a wait is counted down in the status.
-const COUNT_DOWN: Duration = Duration::from_secs(5);
-
 impl Run {
     /// A run that takes up what `status` says.
     #[must_use]
@@ -77,7 +80,10 @@ impl Run {
             finished_at: None,
             repeats: 0,
             accepted: None,
+            servers: ServerWatch::default(),
+            servers_heard: false,
             leases_unread: None,
+            servers_ignored: Vec::new(),
             seal: None,
             given: None,
             access: Access::default(),
@@ -129,10 +135,8 @@ impl Run {
         }
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => self.begin(seen, now),
-            State::Accepted(sweep) => {
-                let step = Self::settling(&sweep, seen, now).unwrap_or(Step::Inspect);
-                self.resting(State::Accepted(sweep), step, seen, now)
-            }
+            // Already while it settles, so that the API servers are seen to run meanwhile.
+            State::Accepted(sweep) => self.resting(State::Accepted(sweep), Step::Inspect, seen, now),
             State::Sweeping(sweep) => self.sweep_on(sweep, seen, now),
             State::Unconfirmed(sweep) => self.resting(State::Unconfirmed(sweep), Step::Inspect, seen, now),
             State::Trimming(complete) => self.resting(State::Trimming(complete), Step::Trim, seen, now),
@@ -149,7 +153,9 @@ impl Run {
     ) -> &StorageMigrationStatus {
         self.status = report::status(&self.status, self.swept(), seen, finding, now.wall);
         if let (Some(seal), Some(_)) = (&self.seal, self.swept()) {
-            self.status.checkpoint = self.status.checkpoint.take().map(|checkpoint| seal.put_on(checkpoint));
+            let api_servers_heard = self.servers_heard;
+            let seal_it = |checkpoint| seal.put_on(Checkpoint { api_servers_heard, ..checkpoint });
+            self.status.checkpoint = self.status.checkpoint.take().map(seal_it);
         }
         &self.status
     }
@@ -178,10 +184,11 @@ impl Run {
 
     /// The finding, and what it rests on where that is less than usual.
     fn with_note(&self, finding: Finding) -> Finding {
-        match &self.leases_unread {
+        let finding = match &self.leases_unread {
             Some(why) => sentence::leases_unread(finding, why),
             None => finding,
-        }
+        };
+        sentence::servers_ignored(finding, &self.servers_ignored)
     }
 
     fn swept(&self) -> Option<report::Swept<'_>> {
@@ -263,14 +270,6 @@ impl Run {
         }
     }
 
-    /// The wait until no API server that runs stores the version of before.
-    fn settling(sweep: &Sweep, seen: &Observation<'_>, now: Moment) -> Option<Step> {
-        let quiet_for = seen.crd.map(|r| r.quiet_for(now)).unwrap_or_default();
-        let left = seen.settle.checked_sub(quiet_for).filter(|left| !left.is_zero())?;
-        let finding = sentence::settling(sweep.target(), left);
-        Some(Step::Hold(finding, Some(now.uptime + left.min(COUNT_DOWN))))
-    }
-
     fn sweep_on(&mut self, mut sweep: Sweep, seen: &Observation<'_>, now: Moment) -> Step {
         if let Some(hold) = self.held(seen, now) {
             self.state = State::Sweeping(sweep);
@@ -333,6 +332,7 @@ impl Run {
 
     fn abandon(&mut self) {
         self.state = State::Idle;
+        self.servers_heard = false;
         self.retries = 0;
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{ApiServer, ApiServers, Crd, CrdRecord, CrdVersion, Failure, Moment, Object, Page, Surroundings};
-use super::{Target, Verdict, judge};
+use super::{ApiServer, ApiServers, Crd, CrdRecord, CrdVersion, Failure, Look, Moment, Object, Page};
+use super::{Surroundings, Target, Verdict, judge};
 use crate::api::{StorageMigrationSpec, TargetResource};
 
 /// The wall clock when the process of the tests started.
@@ -54,10 +54,10 @@ pub(super) fn moved(crd: &Crd) -> Crd {
     Crd { versions, generation: crd.generation + 1, ..crd.clone() }
 }
 
-/// A CRD that has encoded objects as it does for an hour when the process starts.
+/// A CRD that has encoded objects as it does for two hours when the process starts: longer than any server sleeps.
 pub(super) fn quiet(crd: Crd) -> CrdRecord {
     let mut record = CrdRecord::new(crd, at(0));
-    record.observe_age(Duration::from_hours(1), at(0));
+    record.observe_age(Duration::from_hours(2), at(0));
     record
 }
 
@@ -99,12 +99,18 @@ pub(super) fn asks_to_wait(code: u16, secs: u64) -> Failure {
 
 /// One server, which renewed its Lease at that second.
 pub(super) fn server(name: &str, renewed_at: i64) -> ApiServer {
-    ApiServer { name: name.to_owned(), renewed_at: clock(renewed_at), holds_for: Duration::from_hours(1) }
+    let (identity, renewed_at) = (name.to_owned(), clock(renewed_at));
+    ApiServer { identity, host: None, renewed_at, holds_for: Duration::from_hours(1) }
 }
 
 /// Servers as read at that second.
 pub(super) fn servers(servers: Vec<ApiServer>, read_at: i64) -> ApiServers {
     ApiServers::Known { servers, read_at: clock(read_at) }
+}
+
+/// A look that took no time.
+pub(super) fn look(secs: u64) -> Look {
+    Look { begun: Duration::from_secs(secs), ended: Duration::from_secs(secs) }
 }
 
 pub(super) fn no_leases() -> ApiServers {

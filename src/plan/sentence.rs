@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use crate::api::{RETRY_ANNOTATION, Reason, StorageMigrationSpec};
+use crate::api::{IGNORE_SERVER_ANNOTATION, RETRY_ANNOTATION, Reason, StorageMigrationSpec};
 
-use super::{CompleteSweep, Finding, Sweep, Target};
+use super::{ApiServer, CompleteSweep, Finding, Sweep, Target};
 
 pub(super) fn sweeping(sweep: &Sweep) -> Finding {
     let progress = sweep.tally().progress();
@@ -120,12 +120,43 @@ pub(super) fn rival(spec: &StorageMigrationSpec, rival: &str) -> Finding {
     Finding::new(Reason::AnotherMigrator, message)
 }
 
-pub(super) fn waiting_for_servers(names: &[&str]) -> Finding {
-    let message = format!(
-        "not heard of since the storage version settled, or silent now: API server {}",
-        names.join(", ")
-    );
+/// `silent` ones may be gone; those that are merely `unheard` of run, but not for long enough.
+pub(super) fn waiting_for_servers(
+    silent: &[&ApiServer],
+    unheard: &[&ApiServer],
+    settle: Duration,
+) -> Finding {
+    let mut message = String::new();
+    if !silent.is_empty() {
+        let identities: Vec<&str> = silent.iter().map(|server| server.identity.as_str()).collect();
+        message = format!(
+            "API server {} is silent and may write the old version when it wakes up: wake it, or, if it is gone for good, set the annotation {IGNORE_SERVER_ANNOTATION}={} (restow migrate: --ignore-api-server)",
+            names(silent),
+            identities.join(",")
+        );
+    }
+    if !unheard.is_empty() {
+        let start = if message.is_empty() { "" } else { "; " };
+        let rest = format!(
+            "{start}waiting until API server {} is seen to run for {} without a break, since it may write the old version until then",
+            names(unheard),
+            lasted_up(settle)
+        );
+        message.push_str(&rest);
+    }
     Finding::new(Reason::WaitingForAPIServer, message)
+}
+
+fn names(servers: &[&ApiServer]) -> String {
+    servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn servers_ignored(mut finding: Finding, names: &[String]) -> Finding {
+    if !names.is_empty() {
+        finding.message.push_str("; ignored, as asked: API server ");
+        finding.message.push_str(&names.join(", "));
+    }
+    finding
 }
 
 pub(super) fn deadline_exceeded(limit: SignedDuration) -> Finding {

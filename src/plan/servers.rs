@@ -1,15 +1,20 @@
-//! Whether every API server is known to have been awake since the storage version moved.
+//! Whether every API server is known to have caught up with the CRD since the storage version moved.
 //!
-//! A server that was paused goes on with what it knew before: it may still store an object in the old version. Each server
-//! renews an identity Lease every 10 seconds while it runs, so a Lease that was renewed since shows a server that has
-//! caught up, and a silent one a server that may not have.
+//! A server that was paused goes on with what it knew before, and with the requests that it had under way: it may still store
+//! an object in the old version. Each server renews an identity Lease every 10 seconds while it runs, and at once when it
+//! wakes up. So a fresh Lease shows a server that runs, but not one that has caught up; a row of renewals without a gap, as
+//! long as the settle time, shows that.
 
 #[cfg(test)]
 mod tests;
+mod watch;
 
+use std::fmt;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+
+pub use watch::{Look, ServerWatch};
 
 /// The longest silence of a server that is taken for awake: three renewals (k8s.io/kubernetes
 /// `pkg/controlplane/apiserver`, `IdentityLeaseRenewIntervalPeriod`, is 10 s).
@@ -32,24 +37,26 @@ pub enum ApiServers {
 /// One API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiServer {
-    /// The name of its Lease, and its host where the Lease says so.
-    pub name: String,
-    /// When it last renewed the Lease.
+    /// The name of its Lease.
+    pub identity: String,
+    /// Its host, where the Lease says so.
+    pub host: Option<String>,
+    /// When it last renewed the Lease, by its own clock.
     pub renewed_at: Timestamp,
     /// For how long the Lease holds from then; a server whose Lease has run out is gone.
     pub holds_for: Duration,
 }
 
-impl ApiServers {
-    /// The servers that have not been heard of since `settle` was over, the CRD having begun `quiet_for` ago to encode objects
-    /// as it does.
-    ///
-    /// One that was heard of earlier may have fallen asleep with a request under way that it took before the move.
-    #[must_use]
-    pub fn unheard(&self, quiet_for: Duration, settle: Duration) -> Vec<&str> {
-        self.silent(|server, read_at| server.renewed_at < before(read_at, quiet_for.saturating_sub(settle)))
+impl fmt::Display for ApiServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Some(host) => write!(f, "{} on {host}", self.identity),
+            None => f.write_str(&self.identity),
+        }
     }
+}
 
+impl ApiServers {
     /// Why the Leases could not be read, if they could not.
     #[must_use]
     pub fn why_unknown(&self) -> Option<&str> {
@@ -59,22 +66,40 @@ impl ApiServers {
         }
     }
 
-    /// The servers that are silent now.
+    /// Those that are not to be ignored, and those that are: the ones whose identities `ignored` names, separated by commas.
     #[must_use]
-    pub fn asleep(&self) -> Vec<&str> {
-        self.silent(|server, read_at| server.renewed_at < before(read_at, SILENCE_MAX))
+    pub fn without(&self, ignored: Option<&str>) -> (Self, Vec<ApiServer>) {
+        match self {
+            Self::Unknown(_) => (self.clone(), Vec::new()),
+            Self::Known { servers, read_at } => {
+                let is_named = |server: &ApiServer| {
+                    ignored.is_some_and(|names| names.split(',').any(|name| name.trim() == server.identity))
+                };
+                let (named, others) = servers.iter().cloned().partition(is_named);
+                (Self::Known { servers: others, read_at: *read_at }, named)
+            }
+        }
     }
 
-    fn silent(&self, is_silent: impl Fn(&ApiServer, Timestamp) -> bool) -> Vec<&str> {
+    /// The servers that are silent now.
+    #[must_use]
+    pub fn asleep(&self) -> Vec<&ApiServer> {
         match self {
             Self::Unknown(_) => Vec::new(),
-            Self::Known { servers, read_at } => servers
-                .iter()
-                .filter(|s| s.renewed_at >= before(*read_at, s.holds_for))
-                .filter(|s| is_silent(s, *read_at))
-                .map(|s| s.name.as_str())
-                .collect(),
+            Self::Known { read_at, .. } => {
+                let is_silent = |s: &&ApiServer| s.renewed_at < before(*read_at, SILENCE_MAX);
+                self.present().filter(is_silent).collect()
+            }
         }
+    }
+
+    /// The servers whose Leases have not run out.
+    fn present(&self) -> impl Iterator<Item = &ApiServer> {
+        let (servers, read_at) = match self {
+            Self::Unknown(_) => (&[][..], Timestamp::MIN),
+            Self::Known { servers, read_at } => (servers.as_slice(), *read_at),
+        };
+        servers.iter().filter(move |s| s.renewed_at >= before(read_at, s.holds_for))
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Observation<'a> {
     pub generation: i64,
     /// What its annotation `restow.dev/retry` says: a new value asks for another try of refused objects.
     pub retry: Option<&'a str>,
+    /// What its annotation `restow.dev/ignore-api-server` says: the API servers that are gone for good.
+    pub ignored_servers: Option<&'a str>,
     /// The CRD as last seen; `None` if there is none.
     pub crd: Option<&'a CrdRecord>,
     /// An older StorageMigration for the same resource that is not done with it.

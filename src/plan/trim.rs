@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{ApiServers, CompleteSweep, CrdRecord, Drift};
+use super::{ApiServer, ApiServers, CompleteSweep, CrdRecord, Drift};
 
 /// The right to trim: made from a [`CompleteSweep`], once, against one resourceVersion of the CRD.
 ///
@@ -30,7 +30,7 @@ pub enum TrimVerdict {
     /// It is done already.
     Trimmed(CompleteSweep),
     /// Not before these API servers have been heard of.
-    Wait(CompleteSweep, Vec<String>),
+    Wait(CompleteSweep, Vec<ApiServer>),
     /// The CRD is not the one that was swept, or was not seen to be all the time: the proof is worth nothing.
     Drifted,
 }
@@ -72,7 +72,7 @@ pub fn judge_trim(complete: CompleteSweep, live: &CrdRecord, servers: &ApiServer
     if crd.is_trimmed() {
         return TrimVerdict::Trimmed(complete);
     }
-    let asleep: Vec<String> = servers.asleep().into_iter().map(str::to_owned).collect();
+    let asleep: Vec<ApiServer> = servers.asleep().into_iter().cloned().collect();
     if !asleep.is_empty() {
         return TrimVerdict::Wait(complete, asleep);
     }

@@ -13,6 +13,8 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use restow::api::{Reason, StorageMigrationStatus};
 use serde_json::json;
+use testbed::control_plane::{ControlPlane, Options};
+use testbed::crd::Fixture;
 use testbed::etcd::Stored;
 use testbed::objects::Batch;
 use testbed::process::{Exit, Signal};
@@ -46,7 +48,12 @@ struct Lane {
 
 #[tokio::test]
 async fn killed_at_any_request_a_run_ends_as_if_nothing_had_happened() {
-    let lanes = join_all((0..LANES).map(Lane::new)).await;
+    // Without identity Leases: each process would have to see for itself that the API server runs, for some seconds.
+    let flags =
+        vec!["--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false".to_owned()];
+    let options = Options { api_server_flags: flags, ..Options::default() };
+    let plane: &ControlPlane = Box::leak(Box::new(ControlPlane::start(options).await.expect("start")));
+    let lanes = join_all((0..LANES).map(|number| Lane::new(plane, number))).await;
     let (tickets, requests) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
     join_all(lanes.iter().map(async |lane| {
         loop {
@@ -66,8 +73,8 @@ async fn killed_at_any_request_a_run_ends_as_if_nothing_had_happened() {
 }
 
 impl Lane {
-    async fn new(number: usize) -> Self {
-        let scene = Scene::widgets(&format!("kills-{number}")).await;
+    async fn new(plane: &'static ControlPlane, number: usize) -> Self {
+        let scene = Scene::on(plane, &format!("kills-{number}"), Fixture::widgets).await;
         scene.stored_old(&Batch::plain(OBJECTS)).await;
         let old = scene.values().await;
         Self { scene, old }

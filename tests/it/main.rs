@@ -48,6 +48,7 @@ mod restarts;
 mod rivals;
 mod scene;
 mod second_run;
+mod servers;
 mod spec_rules;
 mod status_writes;
 mod suspend;

@@ -169,7 +169,11 @@ impl Scene {
 
     /// Asks for another try of refused objects; each value asks once.
     pub(crate) async fn ask_retry(&self, value: &str) {
-        let patch = Patch::Merge(json!({ "metadata": { "annotations": { RETRY_ANNOTATION: value } } }));
+        self.annotate(RETRY_ANNOTATION, value).await;
+    }
+
+    pub(crate) async fn annotate(&self, name: &str, value: &str) {
+        let patch = Patch::Merge(json!({ "metadata": { "annotations": { name: value } } }));
         self.migrations().patch(&self.name, &PatchParams::default(), &patch).await.expect("annotate");
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::event::{Cast, Event};
 use super::world::{Rules, World};
 use crate::api::{Reason, StorageMigrationSpec, StorageMigrationStatus};
-use crate::plan::sample::{at, failure, spec};
+use crate::plan::sample::{at, failure, look, spec};
 use crate::plan::{
     Crd, CrdRecord, Limits, Listing, Moment, Object, Observation, Outcome, PageRequest, Reading, Rights, Run,
     Seal, Step, Surroundings, Trim, Written, read_visit,
@@ -25,8 +25,8 @@ pub(super) struct Story {
     before: StorageMigrationStatus,
     /// What the run remembers as stored: its own memory is hashed at random, and can't be compared.
     remembered: Vec<String>,
-    /// Inspections since the latest review.
-    inspections: u32,
+    /// Whether a sweep has started since the latest review.
+    has_listed: bool,
     played: Vec<Event>,
     /// What went wrong.
     pub(super) harm: Option<String>,
@@ -45,7 +45,7 @@ impl Story {
             step: Step::Review,
             before: StorageMigrationStatus::default(),
             remembered: Vec::new(),
-            inspections: 0,
+            has_listed: false,
             played: Vec::new(),
             harm: None,
         };
@@ -174,7 +174,7 @@ impl Story {
         let _ = write!(
             text,
             "{:?}{:?}{:?}{:?}{:?}{}{:?}",
-            self.world, self.record, self.step, self.before, self.remembered, self.inspections, played
+            self.world, self.record, self.step, self.before, self.remembered, self.has_listed, played
         );
         text
     }
@@ -214,7 +214,7 @@ impl Story {
             Step::Review => {
                 self.look_up();
                 self.remembered.clear();
-                self.inspections = 0;
+                self.has_listed = false;
                 let (seal, now) = (self.seal.clone(), at(self.world.secs));
                 let (run, seen) = self.split();
                 run.reviewed(&seen, &Surroundings::default(), seal, now);
@@ -233,16 +233,17 @@ impl Story {
             }),
             Step::Inspect => {
                 self.look_up();
-                let (servers, now) = (self.world.leases(self.inspections == 0), at(self.world.secs));
-                self.inspections += 1;
+                let servers = self.world.leases(!self.has_listed);
+                let (look, now) = (look(self.world.secs), at(self.world.secs));
                 let (run, seen) = self.split();
-                run.inspected(&seen, &servers, now);
+                run.inspected(&seen, &servers, look, now);
             }
             Step::Trim => self.trim(false),
         }
     }
 
     fn list(&mut self, request: &PageRequest) {
+        self.has_listed = true;
         let is_confirm = self.run.sweep().is_some_and(|(sweep, _)| sweep.is_confirm());
         let page = if is_confirm && !self.world.rules.confirms {
             crate::plan::Page::default()
@@ -320,7 +321,7 @@ impl Story {
         self.run = Run::new(status);
         self.record = CrdRecord::new(self.world.crd().clone(), at(self.world.secs));
         self.remembered.clear();
-        self.inspections = 0;
+        self.has_listed = false;
     }
 
     fn see(&mut self, crd: Crd) {
@@ -350,6 +351,7 @@ impl Story {
             spec: &self.spec,
             generation: 1,
             retry: None,
+            ignored_servers: None,
             crd: Some(&self.record),
             rival: None,
             outage: None,

@@ -15,6 +15,8 @@ pub(super) const TICK: u64 = 10;
 pub(super) const SETTLE: u64 = 20;
 /// The longest sleep of a server.
 const SLEEP_MAX: u64 = 60;
+/// The longest pause that is part of a server's lag: its Lease doesn't tell of a shorter one.
+const PAUSE_MAX: u64 = 20;
 /// When the story begins; the CRD was created long before.
 const START: u64 = 1000;
 /// The server that can fall asleep.
@@ -25,12 +27,12 @@ const SLEEPER: usize = 1;
 pub(super) struct Rules {
     /// The settle time that restow keeps.
     pub(super) settle: u64,
-    /// The longest lag of a server that runs, requests under way included.
+    /// The longest lag of a server that runs, requests under way and short pauses included.
     pub(super) lag: u64,
     /// Whether restow can read the Leases: before the first sweep, and later on.
     pub(super) leases: (bool, bool),
-    /// Whether a server that wakes up catches up before it renews its Lease.
-    pub(super) wakes_slowly: bool,
+    /// The longest pause that a server's lag is not counted anew from.
+    pub(super) pause: u64,
     /// Whether the record of the CRD tells that a generation was missed.
     pub(super) notices_gaps: bool,
     /// Whether the confirm is made.
@@ -43,7 +45,7 @@ impl Default for Rules {
             settle: SETTLE,
             lag: SETTLE,
             leases: (true, true),
-            wakes_slowly: true,
+            pause: PAUSE_MAX,
             notices_gaps: true,
             confirms: true,
         }
@@ -57,7 +59,7 @@ struct Server {
     renewed_at: u64,
     /// Asleep since then.
     asleep: Option<u64>,
-    /// When it last began to run.
+    /// When it last woke up from more than a short pause.
     runs_since: u64,
 }
 
@@ -223,12 +225,22 @@ impl World {
 
     /// It goes on with what it knew.
     pub(super) fn wake(&mut self) {
+        let due = self.due();
         let sleeper = &mut self.servers[SLEEPER];
-        sleeper.asleep = None;
-        sleeper.runs_since = self.secs;
-        if !self.rules.wakes_slowly {
-            sleeper.renewed_at = self.secs;
+        let slept_since = sleeper.asleep.take().unwrap_or(self.secs);
+        if self.secs - slept_since > self.rules.pause {
+            sleeper.runs_since = self.secs;
+        } else if sleeper.runs_since + self.rules.lag <= self.secs {
+            sleeper.floor = sleeper.floor.max(due);
         }
+        // At once, with what it knew, and with the requests that it had under way.
+        sleeper.renewed_at = self.secs;
+    }
+
+    /// The generation that a server which lags for as long as it may knows by now.
+    fn due(&self) -> usize {
+        let is_old = |since: u64| since + self.rules.lag <= self.secs;
+        self.history.iter().rposition(|(_, since)| is_old(*since)).unwrap_or(0)
     }
 
     /// Whether a server has something to catch up with before the next tick.
@@ -243,9 +255,7 @@ impl World {
         if self.servers[SLEEPER].asleep.is_some_and(|since| since + SLEEP_MAX <= now) {
             self.wake();
         }
-        let lag = self.rules.lag;
-        let due = self.history.iter().rposition(|(_, since)| since + lag <= now).unwrap_or(0);
-        let latest = self.latest();
+        let (lag, due, latest) = (self.rules.lag, self.due(), self.latest());
         for server in self.servers.iter_mut().filter(|s| s.asleep.is_none()) {
             if server.runs_since + lag <= now {
                 server.floor = server.floor.max(due);
@@ -253,9 +263,7 @@ impl World {
             if quick {
                 server.floor = latest;
             }
-            if server.floor >= due {
-                server.renewed_at = now;
-            }
+            server.renewed_at = now;
         }
     }
 

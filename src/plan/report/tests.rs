@@ -7,8 +7,10 @@ use insta::assert_yaml_snapshot;
 
 use super::{started, status};
 use crate::api::{REFUSALS_LISTED_MAX, Reason, StorageMigrationStatus};
-use crate::plan::sample::{at, crd, failure, object, page, quiet, spec, target};
-use crate::plan::{CompleteSweep, Conclusion, Crd, CrdRecord, Failure, Finding, Limits, Object, Observation};
+use crate::plan::sample::{at, crd, failure, object, page, quiet, server, spec, target};
+use crate::plan::{
+    ApiServer, CompleteSweep, Conclusion, Crd, CrdRecord, Failure, Finding, Limits, Object, Observation,
+};
 use crate::plan::{Outcome, Page, Sweep, sentence};
 
 /// The status after `finding` at that second, the run having started at second 0.
@@ -33,6 +35,7 @@ fn with<T>(crd: Option<&CrdRecord>, tell: impl FnOnce(&Observation<'_>) -> T) ->
         spec: &spec(),
         generation: 2,
         retry: None,
+        ignored_servers: None,
         crd,
         rival: None,
         outage: None,
@@ -142,12 +145,16 @@ fn a_status_with_nothing_to_migrate_and_one_without_a_crd() {
 fn each_sentence_says_what_is_the_matter_and_what_to_do() {
     let spec = spec();
     let (sweep, complete) = (refused(), complete());
+    let on_host = ApiServer { host: Some("host-1".to_owned()), ..server("a", 0) };
     let said = [
         sentence::settling(sweep.target(), Duration::from_millis(1)),
         sentence::sweeping(&under_way()),
         sentence::backing_off(Duration::from_millis(1500), "503: down"),
         sentence::refused(&sweep),
-        sentence::waiting_for_servers(&["a on host-1", "b"]),
+        sentence::waiting_for_servers(&[&on_host, &server("b", 0)], &[], Duration::from_secs(85)),
+        sentence::waiting_for_servers(&[], &[&on_host], Duration::from_secs(85)),
+        sentence::waiting_for_servers(&[&on_host], &[&server("b", 0)], Duration::from_secs(85)),
+        sentence::servers_ignored(sentence::migrated(&complete), &["a on host-1".to_owned()]),
         sentence::trimming(&complete),
         sentence::migrated(&complete),
         sentence::migrated_not_trimmed(&complete),

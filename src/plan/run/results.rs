@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::{Run, State};
 use crate::api::{Reason, StoredVersions};
 use crate::plan::{
-    ApiServers, CompleteSweep, CrdRecord, Failure, Finding, Listing, Moment, Observation, Seal, Surroundings,
-    Sweep, Trim, TrimVerdict, Verdict, checkpoint, judge, judge_trim, report, sentence,
+    ApiServers, CompleteSweep, CrdRecord, Failure, Finding, Listing, Look, Moment, Observation, Seal,
+    Surroundings, Sweep, Trim, TrimVerdict, Verdict, checkpoint, judge, judge_trim, report, sentence,
 };
 
 /// How soon a denied right or another migrator is asked for again.
@@ -15,7 +15,7 @@ pub(super) const REVIEW_AGAIN: Duration = Duration::from_secs(30);
 /// How soon a trim is tried again after somebody else wrote the CRD.
 const TRIM_AGAIN: Duration = Duration::from_secs(1);
 
-/// How soon silent API servers are looked at again: half the time between two renewals.
+/// How often the wait until the CRD has settled is counted down, and silent API servers are looked at.
 const INSPECT_AGAIN: Duration = Duration::from_secs(5);
 
 /// Nothing is sent before that uptime, unless the StorageMigration or its CRD changes.
@@ -54,9 +54,13 @@ impl Run {
         }
         let fits = checkpoint.filter(|c| checkpoint::fits(c, &target));
         let resumed = fits.is_some();
+        self.servers_heard = false;
         let sweep = match fits {
             Some(checkpoint) => {
                 let is_sealed = self.seal.as_ref().is_some_and(|seal| seal.is_on(&checkpoint));
+                // What was seen then holds for as long as the CRD stays as it was.
+                let is_same = checkpoint.crd_generation == target.accepted().generation;
+                self.servers_heard = is_sealed && is_same && checkpoint.api_servers_heard;
                 Sweep::resume(target, &checkpoint, is_sealed, &self.status.refusals)
             }
             None => Sweep::first(target),
@@ -103,21 +107,41 @@ impl Run {
     /// The CRD was read live, and the API servers' Leases too, before a sweep.
     ///
     /// A server that slept through the move of the flag answers a visit as it always did, and its answer looks like that of
-    /// a server that found the object current. So all of them must have been heard of before the first visit.
-    pub fn inspected(&mut self, seen: &Observation<'_>, servers: &ApiServers, now: Moment) {
+    /// a server that found the object current. So all of them must have caught up before the first visit.
+    pub fn inspected(&mut self, seen: &Observation<'_>, servers: &ApiServers, look: Look, now: Moment) {
         self.health.succeeded();
         let Some(record) = seen.crd else { return };
-        self.leases_unread = servers.why_unknown().map(str::to_owned);
-        let unheard = servers.unheard(record.quiet_for(now), seen.settle);
-        if !unheard.is_empty() {
-            let finding = sentence::waiting_for_servers(&unheard);
-            return self.pause(finding, INSPECT_AGAIN, seen, now);
+        let quiet_for = record.quiet_for(now);
+        let servers = self.take_in(servers, seen);
+        self.servers.look(&servers, look, seen.settle);
+        if let State::Accepted(sweep) = &self.state
+            && let Some(left) = seen.settle.checked_sub(quiet_for).filter(|left| !left.is_zero())
+        {
+            let finding = sentence::settling(sweep.target(), left);
+            return self.pause(finding, left.min(INSPECT_AGAIN), seen, now);
         }
+        let unheard = self.servers.unheard(&servers, quiet_for, seen.settle, now.uptime);
+        if !self.servers_heard && !unheard.is_empty() {
+            let wait = self.servers.look_again(seen.settle, now.uptime);
+            let asleep = servers.asleep();
+            let (silent, running): (Vec<_>, Vec<_>) = unheard.into_iter().partition(|s| asleep.contains(s));
+            let finding = sentence::waiting_for_servers(&silent, &running, seen.settle);
+            return self.pause(finding, wait, seen, now);
+        }
+        self.servers_heard = self.leases_unread.is_none() && self.servers_ignored.is_empty();
         self.state = match std::mem::replace(&mut self.state, State::Idle) {
             State::Accepted(sweep) => State::Sweeping(sweep),
             State::Unconfirmed(sweep) => State::Sweeping(sweep.into_confirm(record.crd().generation)),
             other @ (State::Idle | State::Sweeping(_) | State::Refused { .. } | State::Trimming(_)) => other,
         };
+    }
+
+    /// The servers that count, and a note of what is amiss with the Leases.
+    fn take_in(&mut self, servers: &ApiServers, seen: &Observation<'_>) -> ApiServers {
+        self.leases_unread = servers.why_unknown().map(str::to_owned);
+        let (servers, ignored) = servers.without(seen.ignored_servers);
+        self.servers_ignored = ignored.iter().map(ToString::to_string).collect();
+        servers
     }
 
     /// Takes the proof, if there is one, to the guard: the CRD and the Leases were read live just now. Where `storedVersions`
@@ -138,10 +162,11 @@ impl Run {
                 return None;
             }
         };
-        match judge_trim(complete, record, servers) {
+        let servers = self.take_in(servers, seen);
+        match judge_trim(complete, record, &servers) {
             TrimVerdict::Trim(trim) if seen.spec.stored_versions == StoredVersions::Keep => {
                 let complete = trim.give_back();
-                let finding = sentence::migrated_not_trimmed(&complete);
+                let finding = self.with_note(sentence::migrated_not_trimmed(&complete));
                 self.finish(complete, &finding, seen, now);
             }
             TrimVerdict::Trim(trim) => return Some(trim),
@@ -151,8 +176,9 @@ impl Run {
             }
             TrimVerdict::Wait(complete, asleep) => {
                 self.state = State::Trimming(complete);
-                let names: Vec<&str> = asleep.iter().map(String::as_str).collect();
-                self.pause(sentence::waiting_for_servers(&names), INSPECT_AGAIN, seen, now);
+                let silent: Vec<_> = asleep.iter().collect();
+                let finding = sentence::waiting_for_servers(&silent, &[], seen.settle);
+                self.pause(finding, INSPECT_AGAIN, seen, now);
             }
             TrimVerdict::Drifted => self.abandon(),
         }

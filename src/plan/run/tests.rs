@@ -2,11 +2,12 @@
 
 mod afterwards;
 mod refused;
+mod servers;
 mod stage;
 
 use crate::api::{Reason, StoredVersions};
-use crate::plan::sample::{at, crd, failure, moved, quiet, server, servers};
-use crate::plan::{ApiServers, Crd, CrdRecord, Outcome, PageRequest, Rights, Step, Surroundings};
+use crate::plan::sample::{at, crd, failure, moved, quiet};
+use crate::plan::{Crd, CrdRecord, Outcome, PageRequest, Rights, Step, Surroundings};
 use stage::{SETTLE, Stage};
 
 /// A run with nothing in its way, from its first page on.
@@ -66,64 +67,18 @@ fn a_run_sweeps_confirms_trims_and_is_done() {
 #[test]
 fn after_a_move_of_the_storage_version_it_settles_first() {
     let mut stage = Stage { crd: Some(CrdRecord::new(crd(), at(0))), ..Stage::new() };
-    assert_eq!(stage.go(), "review, Settling until 5");
-    assert_eq!(stage.at(5), "Settling until 10");
-    assert_eq!(stage.at(SETTLE - 1), format!("Settling until {SETTLE}"));
-    assert_eq!(stage.at(SETTLE), "inspect");
+    assert_eq!(stage.go(), "review, inspect, Settling until 5");
+    stage.secs = 4;
+    assert_eq!(stage.go(), "Settling until 5");
+    for secs in (5..SETTLE).step_by(5) {
+        stage.secs = secs;
+        assert_eq!(stage.go(), format!("inspect, Settling until {}", secs + 5));
+    }
+    // A server that runs was heard of by now, but not after that.
+    stage.secs = SETTLE;
+    assert_eq!(stage.go(), "inspect, WaitingForAPIServer until 70");
+    stage.secs = SETTLE + 5;
     assert_eq!(stage.go(), format!("inspect, {SWEEP}, {CONFIRM}, Migrated"));
-}
-
-#[test]
-fn neither_sweep_starts_before_every_server_was_heard_of() {
-    let moved_at_900 = || {
-        let mut stage = Stage { secs: 900, crd: Some(CrdRecord::new(crd(), at(900))), ..Stage::new() };
-        stage.go();
-        stage.secs = 1000;
-        stage
-    };
-    let sleeper = |renewed| Some(servers(vec![server("a", 1000), server("b", renewed)], 1000));
-    let mut stage = moved_at_900();
-    stage.servers = sleeper(890);
-    assert_eq!(stage.go(), "inspect, WaitingForAPIServer until 1005");
-    stage.secs = 1005;
-    assert_eq!(stage.go(), "inspect, WaitingForAPIServer until 1010");
-    stage.servers = sleeper(1010);
-    stage.secs = 1010;
-    assert!(stage.go_until("inspect").starts_with("inspect"));
-    stage.act(&Step::Inspect);
-    assert_eq!(stage.go_until("inspect"), format!("{SWEEP}, inspect"));
-    stage.servers = sleeper(890);
-    assert_eq!(stage.go(), "inspect, WaitingForAPIServer until 1015");
-}
-
-/// It was heard of since the move, but may have had a request under way that is older.
-#[test]
-fn a_server_that_fell_asleep_while_others_settled_is_waited_for() {
-    let mut stage = Stage { secs: 900, crd: Some(CrdRecord::new(crd(), at(900))), ..Stage::new() };
-    stage.go();
-    stage.secs = 966;
-    stage.servers = Some(servers(vec![server("a", 966), server("b", 940)], 966));
-    assert_eq!(stage.go(), "inspect, WaitingForAPIServer until 971");
-}
-
-#[test]
-fn the_trim_waits_for_a_server_that_fell_silent() {
-    let mut stage = Stage { secs: 1000, ..Stage::new() };
-    stage.go_until("trim");
-    stage.servers = Some(servers(vec![server("a", 1000), server("b", 960)], 1000));
-    assert_eq!(stage.go(), "trim, WaitingForAPIServer until 1005");
-    stage.secs = 1005;
-    stage.servers = None;
-    assert_eq!(stage.go(), "trim, Migrated");
-}
-
-#[test]
-fn where_no_lease_can_be_read_settling_alone_counts() {
-    let servers = Some(ApiServers::Unknown("forbidden".to_owned()));
-    let mut stage = Stage { servers, ..Stage::new() };
-    assert_eq!(stage.go(), whole_run());
-    let message = &stage.status().conditions[0].message;
-    assert!(message.contains("Leases can't be read (forbidden)"), "{message}");
 }
 
 #[test]
@@ -192,20 +147,20 @@ fn a_drift_during_a_run_leads_to() {
     let table: [(&str, &[Crd], String); 10] = [
         ("nothing changed", &[], "list after b".to_owned()),
         ("the schema changed", &[generation(8)], "list after b".to_owned()),
-        ("a generation was missed", &[generation(9)], "review, Settling until 5".to_owned()),
-        ("the flag moved", &[moved(&crd())], "review, Settling until 5".to_owned()),
+        ("a generation was missed", &[generation(9)], "review, inspect, Settling until 5".to_owned()),
+        ("the flag moved", &[moved(&crd())], "review, inspect, Settling until 5".to_owned()),
         (
             "the flag moved away and back",
             &[moved(&crd()), generation(9)],
-            "review, Settling until 5".to_owned(),
+            "review, inspect, Settling until 5".to_owned(),
         ),
         ("the conversion changed", &[conversion(8)], "ConversionChanged".to_owned()),
-        ("and was restored", &[conversion(8), generation(9)], "review, Settling until 5".to_owned()),
+        ("and was restored", &[conversion(8), generation(9)], "review, inspect, Settling until 5".to_owned()),
         ("it is being deleted", &[Crd { terminating: true, ..crd() }], "TargetTerminating".to_owned()),
         (
             "it was re-created",
             &[Crd { uid: "crd-2".to_owned(), ..crd() }],
-            "review, Settling until 5".to_owned(),
+            "review, inspect, Settling until 5".to_owned(),
         ),
         ("it is not Established", &[Crd { established: false, ..crd() }], "Waiting".to_owned()),
     ];
@@ -228,9 +183,10 @@ fn a_drift_during_a_run_leads_to() {
 fn a_flag_that_moved_away_and_back_makes_every_object_be_visited_again() {
     let mut stage = confirming();
     stage.see(generation(9));
-    stage.secs = SETTLE;
     // The first sweep stays done; the confirm relies on nothing.
-    assert_eq!(stage.go(), "review, inspect, inspect, list, visit, list after b, visit, trim, Migrated");
+    assert_eq!(stage.go(), "review, inspect, Settling until 5");
+    assert_eq!(stage.settle(), "inspect, inspect, list, visit, list after b, visit, trim, Migrated");
+    assert_eq!(stage.secs, SETTLE + 5);
 }
 
 #[test]
@@ -242,7 +198,7 @@ fn a_flag_that_moved_away_and_back_just_before_the_trim_is_noticed() {
         // The live read shows it.
         stage.see(generation(9));
         stage.act(&Step::Trim);
-        assert_eq!(stage.go(), "review, Settling until 5", "{kind:?}");
+        assert_eq!(stage.go(), "review, inspect, Settling until 5", "{kind:?}");
     }
 }
 
@@ -268,7 +224,8 @@ fn a_changed_conversion_holds_until_it_is_restored_or_accepted_by_a_new_generati
     assert_eq!(held().restarted().go(), "review, ConversionChanged until 30");
     let mut accepted = held();
     accepted.edit(|_| {});
-    assert_eq!(accepted.go(), whole_run());
+    assert_eq!(accepted.go(), "review, inspect, WaitingForAPIServer until 1005");
+    assert_eq!(accepted.settle(), whole_run().replace("review, ", ""));
     let mut restarted = held().restarted();
     restarted.edit(|_| {});
     assert_eq!(restarted.go(), whole_run());
@@ -285,7 +242,8 @@ fn an_accepted_conversion_stays_accepted_where_a_request_fails_in_between() {
     assert_eq!(stage.go(), "review, BackingOff until 1001");
     stage.down = false;
     stage.secs = 1001;
-    assert_eq!(stage.go(), whole_run());
+    assert_eq!(stage.go(), "review, inspect, WaitingForAPIServer until 1006");
+    assert_eq!(stage.settle(), whole_run().replace("review, ", ""));
 }
 
 #[test]

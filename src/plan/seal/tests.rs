@@ -13,6 +13,7 @@ fn checkpoint() -> Checkpoint {
         unchanged: 4,
         gone: 3,
         refused: 0,
+        api_servers_heard: false,
         seal: None,
     }
 }
@@ -28,6 +29,7 @@ fn a_seal_holds_for_what_it_was_put_on_and_nothing_else() {
         ("another generation", Checkpoint { crd_generation: 8, ..sealed.clone() }),
         ("another CRD", Checkpoint { crd_uid: "crd-2".to_owned(), ..sealed.clone() }),
         ("another version", Checkpoint { storage_version: "v2".to_owned(), ..sealed.clone() }),
+        ("more seen", Checkpoint { api_servers_heard: true, ..sealed.clone() }),
         ("no hex", Checkpoint { seal: Some("€".to_owned()), ..sealed.clone() }),
         (
             "half of it",

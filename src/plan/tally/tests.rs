@@ -25,6 +25,7 @@ fn carried(count: u64) -> Tally {
         unchanged: count,
         gone: count,
         refused: count,
+        api_servers_heard: false,
         seal: None,
     })
 }

@@ -18,7 +18,9 @@ fn word(verdict: TrimVerdict) -> String {
     match verdict {
         TrimVerdict::Trim(_) => "trim".to_owned(),
         TrimVerdict::Trimmed(_) => "trimmed".to_owned(),
-        TrimVerdict::Wait(_, names) => format!("wait for {}", names.join(", ")),
+        TrimVerdict::Wait(_, servers) => {
+            format!("wait for {}", servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        }
         TrimVerdict::Drifted => "drifted".to_owned(),
     }
 }

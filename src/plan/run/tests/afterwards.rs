@@ -75,7 +75,7 @@ fn a_migration_that_is_done_is_not_done_with_a_crd_that_was_created_anew() {
     assert_eq!(stage.go(), "NothingToMigrate");
     let mut stage = done();
     stage.see(Crd { stored_versions: crd().stored_versions, ..trimmed() });
-    assert_eq!(stage.go(), "review, Settling until 5");
+    assert_eq!(stage.go(), "review, inspect, Settling until 5");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::Run;
 use crate::api::{StorageMigrationSpec, StorageMigrationStatus};
-use crate::plan::sample::{at, crd, failure, object, quiet, server, servers, spec};
+use crate::plan::sample::{at, crd, failure, look, object, quiet, server, servers, spec};
 use crate::plan::{
     ApiServers, Crd, CrdRecord, Failure, Limits, Listing, Object, Observation, Outcome, Page, PageRequest,
     Seal, Step, Surroundings,
@@ -21,6 +21,7 @@ pub(super) struct Stage {
     pub(super) generation: i64,
     pub(super) crd: Option<CrdRecord>,
     pub(super) retry: Option<&'static str>,
+    pub(super) ignored_servers: Option<&'static str>,
     pub(super) rival: Option<&'static str>,
     pub(super) outage: Option<(Duration, &'static str)>,
     pub(super) around: Surroundings,
@@ -50,6 +51,7 @@ impl Stage {
             generation: 1,
             crd: Some(quiet(crd())),
             retry: None,
+            ignored_servers: None,
             rival: None,
             outage: None,
             around: Surroundings::default(),
@@ -93,6 +95,19 @@ impl Stage {
 
     pub(super) fn status(&self) -> &StorageMigrationStatus {
         self.run.status()
+    }
+
+    /// Goes on every five seconds for as long as the CRD settles or an API server is waited for, and says what came after.
+    pub(super) fn settle(&mut self) -> String {
+        for _ in 0..50 {
+            let said = self.go();
+            let last = said.rsplit(", ").next().unwrap_or_default();
+            if !last.starts_with("Settling") && !last.starts_with("WaitingForAPIServer") {
+                return said;
+            }
+            self.secs += 5;
+        }
+        "it never ends".to_owned()
     }
 
     /// What is decided at that second, as words; nothing is done.
@@ -144,7 +159,7 @@ impl Stage {
     }
 
     pub(super) fn act(&mut self, step: &Step) {
-        let now = at(self.secs);
+        let (now, look) = (at(self.secs), look(self.secs));
         let listing = match step {
             Step::List(request) => Some(
                 self.listing.map_or_else(|| Listing::Listed(self.page(request)), |answer| answer(request)),
@@ -178,7 +193,7 @@ impl Stage {
                 run.listed(listing, &seen, now);
             }
             Step::Visit => self.visit(),
-            Step::Inspect => run.inspected(&seen, &servers, now),
+            Step::Inspect => run.inspected(&seen, &servers, look, now),
             Step::Trim => {
                 if let Some(trim) = run.judge_trim(&seen, &servers, now) {
                     let stored: Vec<String> = trim.stored_versions().map(str::to_owned).into();
@@ -269,6 +284,7 @@ impl Stage {
             generation: self.generation,
             crd: self.crd.as_ref(),
             retry: self.retry,
+            ignored_servers: self.ignored_servers,
             rival: self.rival,
             outage: self.outage,
             settle: Duration::from_secs(SETTLE),

@@ -20,6 +20,7 @@ fn checkpoint(phase: CheckpointPhase) -> Checkpoint {
         unchanged: 4,
         gone: 3,
         refused: 2,
+        api_servers_heard: false,
         seal: None,
     }
 }
