@@ -213,6 +213,7 @@ impl Run {
             State::Trimming(complete) => complete.target(),
         };
         let drift = seen.crd.map_or(Drift::Moved, |record| target.drift(record));
+        let target_migrating = target.accepted().migrating;
         let accepts_otherwise = target.accepts_field_loss() != seen.spec.accept_field_loss;
         let unwanted =
             accepts_otherwise || judge_crd(seen.spec, seen.crd.map(CrdRecord::crd), true).is_some();
@@ -226,6 +227,11 @@ impl Run {
         if self.wants_another(seen.spec) {
             self.abandon();
             self.status.checkpoint = None;
+            return None;
+        }
+        if seen.crd.is_some_and(|record| record.crd().migrating) && !target_migrating {
+            // The review tells whether another migrator is at work, or its condition was left over.
+            self.abandon();
             return None;
         }
         let rival = seen.rival?;

@@ -7,6 +7,7 @@
 )]
 
 mod begun;
+mod builtin;
 mod ca_bundle;
 mod chart;
 mod delete;

@@ -134,6 +134,18 @@ fn a_suspended_run_goes_on_from_the_same_place() {
 }
 
 #[test]
+fn a_migrator_that_begins_during_the_run_is_seen_by_its_condition() {
+    let mut stage = sweeping();
+    stage.around.other_migrator = Some("other".to_owned());
+    stage.see(Crd { migrating: true, resource_version: "101".to_owned(), ..crd() });
+    assert_eq!(stage.go(), "review, AnotherMigrator until 30");
+    // It is gone, and its condition left over.
+    stage.around.other_migrator = None;
+    stage.secs = 30;
+    assert_eq!(stage.go(), whole_run());
+}
+
+#[test]
 fn a_rival_holds_a_run_that_is_under_way() {
     let mut stage = sweeping();
     stage.rival = Some("old");

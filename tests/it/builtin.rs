@@ -1,0 +1,157 @@
+//! The migrator built into kube-controller-manager at work on the same CRD: restow waits, says so, and writes nothing.
+//!
+//! What that migrator does is done by hand, request for request (k8s.io/kubernetes `pkg/controller/storageversionmigrator`).
+
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use restow::api::{ConditionType, Reason};
+use serde_json::{Value, json};
+use testbed::audit::Filter;
+use testbed::objects::Batch;
+
+use crate::scene::{Scene, counts};
+
+/// Who writes, in `managedFields`.
+const MANAGER: &str = "storage-version-migrator";
+
+/// How long is watched that nothing is written: longer than a migration that may begin takes to do so.
+const STANDSTILL: Duration = Duration::from_secs(5);
+
+/// A StorageVersionMigration.
+struct Builtin<'a> {
+    scene: &'a Scene,
+    name: String,
+}
+
+impl<'a> Builtin<'a> {
+    async fn create(scene: &'a Scene, name: &str, group: &str, resource: &str) -> Self {
+        let builtin = Self { scene, name: name.to_owned() };
+        let object = json!({
+            "apiVersion": "storagemigration.k8s.io/v1", "kind": "StorageVersionMigration",
+            "metadata": { "name": name }, "spec": { "resource": { "group": group, "resource": resource } },
+        });
+        let object = serde_json::from_value(object).expect("an object");
+        builtin.api().create(&PostParams::default(), &object).await.expect("create");
+        builtin
+    }
+
+    /// One for the scene's resource that says that it is at work.
+    async fn begin(scene: &'a Scene) -> Self {
+        let name = format!("builtin-{}", scene.migration());
+        let builtin = Self::create(scene, &name, &scene.kind.group, scene.kind.plural).await;
+        mark_crd(scene, "True", None).await;
+        builtin.mark("Running").await;
+        builtin
+    }
+
+    /// It ends well, and names the new version alone in `storedVersions`, if it does.
+    async fn end(&self, stored: Option<&str>) {
+        mark_crd(self.scene, "False", stored).await;
+        self.mark("Succeeded").await;
+    }
+
+    async fn delete(&self) {
+        self.api().delete(&self.name, &DeleteParams::default()).await.expect("delete");
+    }
+
+    async fn mark(&self, condition: &str) {
+        let now = jiff::Timestamp::now();
+        let condition = json!({
+            "type": condition, "status": "True", "reason": "Test", "message": "", "lastTransitionTime": now,
+        });
+        let status = Patch::Merge(json!({ "status": { "conditions": [condition] } }));
+        let marked = self.api().patch_status(&self.name, &PatchParams::default(), &status).await;
+        marked.expect("mark the StorageVersionMigration");
+    }
+
+    fn api(&self) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("storagemigration.k8s.io", "v1", "StorageVersionMigration");
+        Api::all_with(self.scene.client.clone(), &ApiResource::from_gvk(&kind))
+    }
+}
+
+/// Sets the condition by which the built-in migrator says that it works on a CRD.
+async fn mark_crd(scene: &Scene, status: &str, stored: Option<&str>) {
+    let crds: Api<CustomResourceDefinition> = Api::all(scene.client.clone());
+    let mut is: Value = json!({ "conditions": [{
+        "type": "StorageMigrating", "status": status, "reason": "Test", "message": "",
+        "lastTransitionTime": jiff::Timestamp::now(),
+    }] });
+    if let Some(stored) = stored {
+        is["storedVersions"] = json!([stored]);
+    }
+    let apply = Patch::Apply(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "status": is,
+    }));
+    let params = PatchParams::apply(MANAGER).force();
+    crds.patch_status(&scene.kind.crd_name(), &params, &apply).await.expect("mark the CRD");
+}
+
+/// Waits until restow stands back for a migrator and names it, and asserts that nothing is written then.
+async fn stands_back(scene: &Scene, builtin: &Builtin<'_>) {
+    let status = scene.until(Reason::AnotherMigrator).await;
+    let stalled = status.conditions.iter().find(|c| c.type_ == ConditionType::Stalled.as_str());
+    let message = &stalled.expect("it is stalled").message;
+    assert!(message.contains(&format!("StorageVersionMigration {}", builtin.name)), "{message}");
+    let stored = scene.revisions().await;
+    scene.no_visits_for(STANDSTILL).await;
+    assert_eq!(scene.revisions().await, stored);
+    let trims = Filter::crds().user_agent("restow/").name(&scene.kind.crd_name()).verb("patch");
+    assert_eq!(scene.audit.count(&trims), 0);
+}
+
+#[tokio::test]
+async fn a_built_in_migrator_is_waited_for_until_it_is_done() {
+    let scene = Scene::widgets("builtin-done").await;
+    scene.stored_old(&Batch::plain(20)).await;
+    let builtin = Builtin::begin(&scene).await;
+    let _controller = scene.controller(&[]).await;
+    scene.migrate(json!({})).await;
+    stands_back(&scene, &builtin).await;
+    assert_eq!(scene.visits(), 0);
+    assert_eq!(scene.stored().await, counts([("v1alpha1", 20)]));
+    // It has seen the CRD change meanwhile, and so leaves `storedVersions` alone.
+    builtin.end(None).await;
+    scene.until(Reason::Migrated).await;
+    assert_eq!(scene.stored().await, counts([("v1", 20)]));
+    assert_eq!(scene.stored_versions().await, ["v1"]);
+}
+
+#[tokio::test]
+async fn a_built_in_migrator_that_begins_during_a_run_is_waited_for() {
+    let scene = Scene::widgets("builtin-during").await;
+    scene.stored_old(&Batch::plain(60)).await;
+    let _controller = scene.controller(&[]).await;
+    scene.migrate(json!({ "pace": { "writesPerSecond": 10 }, "pageSize": 10 })).await;
+    scene.until_visits(15).await;
+    let builtin = Builtin::begin(&scene).await;
+    stands_back(&scene, &builtin).await;
+    // What it says it has done is no proof: the run goes on, and writes what it left.
+    builtin.end(Some("v1")).await;
+    scene.until(Reason::Migrated).await;
+    assert_eq!(scene.stored().await, counts([("v1", 60)]));
+    assert_eq!(scene.stored_versions().await, ["v1"]);
+}
+
+#[tokio::test]
+async fn a_condition_that_a_deleted_migrator_left_behind_does_not_count() {
+    let scene = Scene::widgets("builtin-deleted").await;
+    scene.stored_old(&Batch::plain(20)).await;
+    // Neither does one that has failed, or is at work on something else.
+    let failed = format!("failed-{}", scene.migration());
+    let failed = Builtin::create(&scene, &failed, &scene.kind.group, scene.kind.plural).await;
+    failed.mark("Failed").await;
+    let other = Builtin::create(&scene, "elsewhere", "elsewhere.example.com", scene.kind.plural).await;
+    other.mark("Running").await;
+    let builtin = Builtin::begin(&scene).await;
+    let _controller = scene.controller(&[]).await;
+    scene.migrate(json!({})).await;
+    stands_back(&scene, &builtin).await;
+    builtin.delete().await;
+    scene.until(Reason::Migrated).await;
+    assert_eq!(scene.stored().await, counts([("v1", 20)]));
+    assert_eq!(scene.stored_versions().await, ["v1"]);
+}
