@@ -32,6 +32,7 @@ mod field_writes;
 mod generated;
 mod health;
 mod history;
+mod image;
 mod kills;
 mod kubectl;
 mod layering;
