@@ -95,20 +95,24 @@ async fn at_work(replicas: &[Replica]) -> usize {
     .await
 }
 
-/// Asserts that the second writes since, that the first has not written after that, and that the second goes on where the
-/// status was: `done` objects, in the order of their names, are not visited again.
-fn handed_over(from: &Replica, to: &Replica, since: Timestamp, done: u64) {
-    let last = from.last_write().expect("it has written");
-    let mut later = to.writes();
-    later.retain(|request| request.at > since);
-    let first = later.first().expect("it writes now").at;
+/// Waits until the second visits, and asserts that the first has not written after that, and that the second goes on where
+/// the status was: `done` objects, in the order of their names, are not visited again.
+async fn handed_over(from: &Replica, to: &Replica, since: Timestamp, done: u64) {
+    let later = eventually("visits of the next one", async || {
+        let mut later = to.writes();
+        later.retain(|request| request.at > since);
+        (visited(&later).len() >= 5).then_some(later)
+    })
+    .await;
+    let (last, first) = (from.last_write().expect("it has written"), later[0].at);
     assert!(last < first, "the old one wrote at {last}, the new one since {first}");
-    let visits = later.iter().filter_map(|request| request.uri.split(['?', '/']).find(|it| is_object(it)));
-    let begun: Vec<_> = visits.take(5).collect();
-    assert!(
-        !begun.is_empty() && begun.iter().all(|name| **name >= *format!("w{done:03}")),
-        "{begun:?} after {done} were done"
-    );
+    let begun = &visited(&later)[..5];
+    assert!(begun.iter().all(|name| **name >= *format!("w{done:03}")), "{begun:?} after {done} were done");
+}
+
+/// The objects that are visited, in turn.
+fn visited(requests: &[Passed]) -> Vec<&str> {
+    requests.iter().filter_map(|request| request.uri.split(['?', '/']).find(|it| is_object(it))).collect()
 }
 
 fn is_object(name: &str) -> bool {
@@ -143,7 +147,7 @@ async fn b67_of_three_replicas_one_writes_whatever_becomes_of_it() {
     replicas[first].restow.signal(Signal::Kill);
     let second = at_work(&replicas).await;
     assert!(killed.elapsed() < LEASE_TIME + Duration::from_secs(10), "after {:?}", killed.elapsed());
-    handed_over(&replicas[first], &replicas[second], killed_at, killed_with);
+    handed_over(&replicas[first], &replicas[second], killed_at, killed_with).await;
     assert!(killed_with >= 2 * PAGE, "{killed_with} were done");
 
     // Paused, until another leads; and as it wakes up it learns of that late.
@@ -157,7 +161,7 @@ async fn b67_of_three_replicas_one_writes_whatever_becomes_of_it() {
     replicas[second].restow.signal(Signal::Continue);
     sleep(Duration::from_secs(5)).await;
     assert_eq!(replicas[second].writes().len(), sent, "a leader that wakes up writes nothing");
-    handed_over(&replicas[second], &replicas[third], paused_at, paused_with);
+    handed_over(&replicas[second], &replicas[third], paused_at, paused_with).await;
     replicas[second].proxy.heal();
 
     // Told to stop: the one that woke up stands by and is the next.
@@ -167,7 +171,7 @@ async fn b67_of_three_replicas_one_writes_whatever_becomes_of_it() {
     assert_eq!(replicas[third].restow.wait_exit(Duration::from_secs(10)).await.unwrap(), Exit::Code(0));
     assert_eq!(at_work(&replicas).await, second);
     assert!(stopped.elapsed() < Duration::from_secs(8), "after {:?}", stopped.elapsed());
-    handed_over(&replicas[third], &replicas[second], stopped_at, stopped_with);
+    handed_over(&replicas[third], &replicas[second], stopped_at, stopped_with).await;
 
     scene.until(Reason::Migrated).await;
     assert_eq!(scene.stored().await, counts([("v1", OBJECTS)]));
@@ -190,8 +194,7 @@ async fn b67_a_leader_that_can_not_renew_stops_before_another_starts_and_lives_o
     let refused = Fault::status(503, "ServiceUnavailable", "no Lease today");
     let (doubted_with, doubt) = (done(&scene).await, Timestamp::now());
     replicas[old].proxy.add(Rule::new(refused).uri("/leases"));
-    replicas[1 - old].until_writes(10).await;
-    handed_over(&replicas[old], &replicas[1 - old], doubt, doubted_with);
+    handed_over(&replicas[old], &replicas[1 - old], doubt, doubted_with).await;
     assert!(replicas[old].restow.is_running());
     let sent = replicas[old].writes().len();
 
