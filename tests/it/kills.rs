@@ -112,7 +112,7 @@ impl Lane {
         };
         tokio::select! {
             () = is_over => return ControlFlow::Break(()),
-            () = proxy.until_held() => controller.signal(Signal::Kill),
+            () = proxy.until_held(1) => controller.signal(Signal::Kill),
         }
         assert_eq!(controller.wait_exit(PATIENCE).await.expect("it dies"), Exit::Signal(9), "{kill:?}");
         ControlFlow::Continue(())

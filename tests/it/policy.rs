@@ -20,36 +20,15 @@ pub(crate) struct Policy<'a> {
 impl<'a> Policy<'a> {
     /// Refuses each update after which `expression` (CEL) does not hold, `probe` being an object for which it doesn't.
     pub(crate) async fn apply(scene: &'a Scene, expression: &str, probe: &Key) -> Self {
-        let name = format!("{}.example.com", scene.migration());
-        let policy = json!({
-            "metadata": { "name": name },
-            "spec": {
-                "failurePolicy": "Fail",
-                "matchConstraints": { "resourceRules": [{
-                    "apiGroups": [scene.kind.group], "apiVersions": ["*"],
-                    "operations": ["UPDATE"], "resources": [scene.kind.plural],
-                }] },
-                "validations": [{ "expression": expression }],
-            },
-        });
-        let binding = json!({
-            "metadata": { "name": name },
-            "spec": { "policyName": name, "validationActions": ["Deny"] },
-        });
-        create::<ValidatingAdmissionPolicy>(scene, policy).await;
-        create::<ValidatingAdmissionPolicyBinding>(scene, binding).await;
-        let policy = Self { scene, name, probe: probe.clone() };
+        let policy = Self { scene, name: format!("{}.example.com", scene.migration()), probe: probe.clone() };
+        create_parts(scene, &policy.name, expression).await;
         policy.until_refusing(true).await;
         policy
     }
 
     /// Takes it away, and waits until it is no longer in effect.
     pub(crate) async fn remove(self) {
-        let (client, params) = (self.scene.client.clone(), DeleteParams::default());
-        let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
-        bindings.delete(&self.name, &params).await.expect("delete the binding");
-        let policies: Api<ValidatingAdmissionPolicy> = Api::all(client);
-        policies.delete(&self.name, &params).await.expect("delete the policy");
+        delete_parts(self.scene, &self.name).await;
         self.until_refusing(false).await;
     }
 
@@ -65,6 +44,36 @@ impl<'a> Policy<'a> {
         })
         .await;
     }
+}
+
+/// Creates a policy and its binding. They come into effect a moment later.
+pub(crate) async fn create_parts(scene: &Scene, name: &str, expression: &str) {
+    let policy = json!({
+        "metadata": { "name": name },
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": { "resourceRules": [{
+                "apiGroups": [scene.kind.group], "apiVersions": ["*"],
+                "operations": ["UPDATE"], "resources": [scene.kind.plural],
+            }] },
+            "validations": [{ "expression": expression }],
+        },
+    });
+    let binding = json!({
+        "metadata": { "name": name },
+        "spec": { "policyName": name, "validationActions": ["Deny"] },
+    });
+    create::<ValidatingAdmissionPolicy>(scene, policy).await;
+    create::<ValidatingAdmissionPolicyBinding>(scene, binding).await;
+}
+
+/// Deletes both. They stay in effect for a moment.
+pub(crate) async fn delete_parts(scene: &Scene, name: &str) {
+    let (client, params) = (scene.client.clone(), DeleteParams::default());
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
+    bindings.delete(name, &params).await.expect("delete the binding");
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client);
+    policies.delete(name, &params).await.expect("delete the policy");
 }
 
 async fn create<K>(scene: &Scene, object: Value)

@@ -11,7 +11,9 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 
-pub use edit::{Error, Removal, apply, move_storage, remove_version, set_conversion, stored_versions};
+pub use edit::{
+    Error, Removal, apply, describe, move_storage, remove_version, set_conversion, stored_versions,
+};
 
 /// What a client must know to address objects of a fixture, whatever their version.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -191,7 +191,12 @@ impl Etcd {
     /// Forgets all history, as an API server does every five minutes: tokens of older lists get 410 from then on. API
     /// servers answer them from memory until they notice, which takes up to 15 s.
     pub async fn compact_now(&self) {
-        let revision = self.range(json!({ "key": BASE64.encode("/") })).await.header.revision;
+        self.compact_before(self.revision().await).await;
+    }
+
+    /// The same, but what was at a revision, and since, can still be read.
+    pub async fn compact_before(&self, revision: i64) {
+        let revision = revision.to_string();
         // The key by which one API server tells the others that it has compacted.
         self.put("compact_rev_key", &revision).await;
         self.ask("kv/compaction", &json!({ "revision": revision, "physical": true })).await;

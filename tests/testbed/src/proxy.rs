@@ -25,7 +25,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::control_plane::ControlPlane;
 
-pub use rule::{Fault, Rule};
+pub use rule::{Fault, Gate, Rule};
 
 /// The largest body that is held in memory to be passed on.
 const BODY_MAX: usize = 16 << 20;
@@ -53,6 +53,10 @@ pub struct Passed {
     pub code: Option<u16>,
 }
 
+/// By which a rule is taken away again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleId(u64);
+
 /// The proxy could not be started.
 #[derive(Debug, thiserror::Error)]
 #[error("start the proxy")]
@@ -67,7 +71,9 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Books {
-    rules: Vec<Rule>,
+    rules: Vec<(RuleId, Rule)>,
+    /// How many rules there were so far.
+    added: u64,
     passed: Vec<Passed>,
 }
 
@@ -100,7 +106,22 @@ impl Proxy {
 
     /// Adds a rule. Of several that fit a request the one added first is applied.
     pub fn add(&self, rule: Rule) {
-        self.shared.books().rules.push(rule);
+        let _kept = self.add_for_a_while(rule);
+    }
+
+    /// The same, for a rule that is to be taken away while others stay.
+    #[must_use]
+    pub fn add_for_a_while(&self, rule: Rule) -> RuleId {
+        let mut books = self.shared.books();
+        books.added += 1;
+        let id = RuleId(books.added);
+        books.rules.push((id, rule));
+        id
+    }
+
+    /// Takes one rule away, if it is still there.
+    pub fn remove(&self, id: RuleId) {
+        self.shared.books().rules.retain(|(own, _)| *own != id);
     }
 
     /// Takes all rules away: from now on everything passes.
@@ -144,7 +165,7 @@ impl Shared {
             code: None,
         };
         let mut books = self.books();
-        let fault = books.rules.iter_mut().find_map(|rule| rule.apply(&passed.method, &passed.uri));
+        let fault = books.rules.iter_mut().find_map(|(_, rule)| rule.apply(&passed.method, &passed.uri));
         books.passed.push(passed);
         (books.passed.len() - 1, fault)
     }
@@ -201,6 +222,10 @@ async fn handle(
             drop(answered.into_body().collect().await);
             return Err(CutOff);
         }
+        Some(Fault::Gate(gate)) => {
+            gate.pass().await;
+            forward(request, &upstream).await?
+        }
         Some(Fault::HoldBefore) => return shared.hold().await,
         Some(Fault::HoldAfter) => {
             // Its head is enough: the API server has acted by then, and a watch has no end.
@@ -239,10 +264,16 @@ async fn forward(request: Request<Incoming>, upstream: &Client) -> Result<Respon
 const ARRIVAL: Duration = Duration::from_mins(1);
 
 impl Proxy {
-    /// Waits until a request is held.
-    pub async fn until_held(&self) {
+    /// How many requests are held, or were.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        *self.shared.held.borrow()
+    }
+
+    /// Waits until so many are.
+    pub async fn until_held(&self, wanted: usize) {
         // It can't be closed: the sender is next to it.
-        drop(self.shared.held.subscribe().wait_for(|held| *held > 0).await);
+        drop(self.shared.held.subscribe().wait_for(|held| *held >= wanted).await);
     }
 
     /// Waits until at least `wanted` requests with this method and this text in their URI have come.

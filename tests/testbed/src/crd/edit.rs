@@ -129,6 +129,22 @@ pub async fn set_conversion(client: &Client, crd: &str, conversion: &Conversion)
     edit(client, crd, |spec| spec.conversion = Some(conversion.clone())).await
 }
 
+/// Describes the schemas in other words: a change of the spec that changes no object.
+///
+/// # Errors
+/// If the CRD can't be read or the server refuses the edit.
+pub async fn describe(client: &Client, crd: &str, text: &str) -> Result<(), Error> {
+    edit(client, crd, |spec| {
+        for version in &mut spec.versions {
+            let schema = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut());
+            if let Some(schema) = schema {
+                schema.description = Some(text.to_owned());
+            }
+        }
+    })
+    .await
+}
+
 /// Takes `version` out of `spec.versions`.
 ///
 /// # Errors

@@ -1,11 +1,13 @@
 //! Which requests meet which fault, and how often.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use http::Response;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 /// A rule of the proxy: requests that fit meet the fault, some first ones aside, and only so many of them.
 #[derive(Clone, Debug)]
@@ -35,12 +37,54 @@ pub enum Fault {
     CutBefore,
     /// The connection is closed after the API server has acted on it.
     CutAfter,
+    /// It waits at a gate until that is opened, and is passed on then.
+    Gate(Gate),
     /// Nothing is done any more: the API server never sees it, and whoever sent it waits.
     HoldBefore,
     /// The API server acts on it, and whoever sent it waits for the answer in vain.
     HoldAfter,
     /// The body of the answer is changed.
     Edit(fn(Vec<u8>) -> Vec<u8>),
+}
+
+/// Where requests wait until somebody has done what was to be done meanwhile. Copies are the same gate.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    state: Arc<watch::Sender<GateState>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct GateState {
+    is_reached: bool,
+    is_open: bool,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self { state: Arc::new(watch::Sender::new(GateState::default())) }
+    }
+}
+
+impl Gate {
+    /// Waits until a request waits here, or did.
+    pub async fn reached(&self) {
+        self.until(|state| state.is_reached).await;
+    }
+
+    /// Lets everything pass from now on.
+    pub fn open(&self) {
+        self.state.send_modify(|state| state.is_open = true);
+    }
+
+    pub(super) async fn pass(&self) {
+        self.state.send_modify(|state| state.is_reached = true);
+        self.until(|state| state.is_open).await;
+    }
+
+    async fn until(&self, wish: impl Fn(GateState) -> bool) {
+        // It can't be closed: the sender is next to it.
+        drop(self.state.subscribe().wait_for(|state| wish(*state)).await);
+    }
 }
 
 impl Rule {
@@ -115,6 +159,7 @@ impl Fault {
             other @ (Self::Delay(_)
             | Self::CutBefore
             | Self::CutAfter
+            | Self::Gate(_)
             | Self::HoldBefore
             | Self::HoldAfter
             | Self::Edit(_)) => other,
