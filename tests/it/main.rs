@@ -9,6 +9,7 @@
 mod begun;
 mod builtin;
 mod ca_bundle;
+mod chaos;
 mod chart;
 mod delete;
 mod docs;

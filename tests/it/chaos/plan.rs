@@ -1,0 +1,294 @@
+//! What one seed does: the stage, and the faults in the order in which they begin. The same seed gives the same plan.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+
+/// How long a handler may lag behind the CRD on a machine that does many other things: restow's `--settle`.
+pub(super) const SETTLE: Duration = Duration::from_secs(3);
+
+/// The flag moves so often at least, and a run can come to its end before it moves again.
+const ROUNDS: usize = 3;
+
+/// The versions of the CRD, the oldest first.
+pub(super) const VERSIONS: [&str; 3] = ["v1alpha1", "v1", "v2"];
+
+/// Objects that no writer owns: w000, w001 …
+pub(super) const OBJECTS_MAX: usize = 40;
+
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) stage: Stage,
+    /// Each begins with a move of the flag, and the next one once all of its faults are over.
+    pub(super) rounds: Vec<Vec<Event>>,
+}
+
+/// What does not change from the beginning to the end.
+#[derive(Clone, Debug)]
+pub(super) struct Stage {
+    pub(super) objects: usize,
+    /// A webhook converts, rather than the server.
+    pub(super) has_webhook: bool,
+    /// restow may read the API servers' Leases; otherwise settling alone counts, and runs follow one another faster.
+    pub(super) sees_leases: bool,
+    pub(super) page_size: usize,
+    pub(super) writes_per_second: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Event {
+    /// When, from the beginning of its round.
+    pub(super) at: Duration,
+    /// It happens while such a request of restow's, after so many others, waits to be passed on.
+    pub(super) during: Option<(Part, usize)>,
+    pub(super) action: Action,
+    /// How long it lasts, if it lasts at all.
+    pub(super) lasts: Duration,
+}
+
+/// Which requests of restow's are meant.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part {
+    Visits,
+    Lists,
+    CrdReads,
+    Trims,
+    Statuses,
+    Reviews,
+    All,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Action {
+    /// Between restow and the API server.
+    Answers(Part, Spoil),
+    Webhook(WebhookFault),
+    /// Of one object, or of all.
+    PolicyRefuses(Option<usize>),
+    RightsWithdrawn,
+    Crd(CrdEdit),
+    Burst {
+        through: &'static str,
+    },
+    Controller(Disturbance),
+    Order(OrderChange),
+    Compact,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Spoil {
+    Answer { code: u16, retry_after_seconds: Option<u64>, times: usize },
+    Delay(Duration),
+    Cut { is_acted_on: bool, times: usize },
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum WebhookFault {
+    Down,
+    Fails,
+    Dawdles,
+    Refuses { object: usize },
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum CrdEdit {
+    Move {
+        to: &'static str,
+    },
+    /// A server that lags for longer than it may puts objects back after so many visits of the first sweep.
+    MoveWithLaggard {
+        to: &'static str,
+        visits: usize,
+    },
+    AwayAndBack {
+        away: &'static str,
+        for_: Duration,
+        unseen: bool,
+    },
+    Describe,
+    ChangeConversion,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Disturbance {
+    Kill { down_for: Duration },
+    KillAt { request: usize, is_acted_on: bool },
+    Pause,
+}
+
+/// What is done to the StorageMigration.
+#[derive(Clone, Debug)]
+pub(super) enum OrderChange {
+    Suspend,
+    Pace { writes_per_second: usize },
+    PageSize { objects: usize },
+    Retry,
+    Always,
+    Recreate,
+}
+
+impl Plan {
+    pub(super) fn of(seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let stage = Stage {
+            objects: rng.usize(10..=OBJECTS_MAX),
+            has_webhook: rng.u8(..3) == 0,
+            sees_leases: rng.u8(..4) == 0,
+            page_size: rng.usize(3..=25),
+            writes_per_second: rng.usize(20..=100),
+        };
+        let mut stored = VERSIONS[1];
+        let mut round = |_| {
+            stored = other_version(&mut rng, stored);
+            round(&mut rng, &stage, stored)
+        };
+        let rounds = (0..ROUNDS).map(&mut round).collect();
+        Self { stage, rounds }
+    }
+}
+
+/// The flag moves, and more happens, mostly while the run that follows is at work.
+fn round(rng: &mut Rng, stage: &Stage, to: &'static str) -> Vec<Event> {
+    if rng.u8(..4) == 0 {
+        // Nothing else happens: what is put back in a confirm nobody could find.
+        let visits = rng.usize(1..stage.objects);
+        return vec![Event {
+            at: Duration::ZERO,
+            during: None,
+            action: Action::Crd(CrdEdit::MoveWithLaggard { to, visits }),
+            lasts: Duration::ZERO,
+        }];
+    }
+    let moved = Action::Crd(CrdEdit::Move { to });
+    let mut events = vec![Event { at: Duration::ZERO, during: None, action: moved, lasts: Duration::ZERO }];
+    events.extend((0..rng.usize(0..=4)).map(|_| {
+        let during = (rng.u8(..3) > 0).then(|| (Part::random(rng), rng.usize(..6)));
+        let at = match during {
+            Some(_) => millis(rng, 0..=4000),
+            None => SETTLE + millis(rng, 0..=2500),
+        };
+        Event { at, during, action: Action::random(rng, stage), lasts: millis(rng, 50..=2500) }
+    }));
+    events
+}
+
+impl Part {
+    fn random(rng: &mut Rng) -> Self {
+        match rng.u8(..10) {
+            0..=3 => Self::Visits,
+            4 | 5 => Self::Lists,
+            6 => Self::CrdReads,
+            7 => Self::Trims,
+            8 => Self::Statuses,
+            _ if rng.bool() => Self::Reviews,
+            _ => Self::All,
+        }
+    }
+
+    /// Method and part of the URI.
+    pub(super) fn matches(self) -> (Option<&'static str>, &'static str) {
+        match self {
+            Self::Visits => (Some("PATCH"), "/widgets/"),
+            Self::Lists => (Some("GET"), "/widgets?"),
+            Self::CrdReads => (Some("GET"), "/customresourcedefinitions/"),
+            Self::Trims => (Some("PATCH"), "/customresourcedefinitions/"),
+            Self::Statuses => (Some("PATCH"), "/storagemigrations/"),
+            Self::Reviews => (Some("POST"), "/selfsubjectaccessreviews"),
+            Self::All => (None, ""),
+        }
+    }
+}
+
+impl Action {
+    fn random(rng: &mut Rng, stage: &Stage) -> Self {
+        match rng.u8(..32) {
+            0..=5 => Self::Answers(Part::random(rng), Spoil::random(rng)),
+            6 | 7 if stage.has_webhook => Self::Webhook(WebhookFault::random(rng, stage)),
+            6..=8 => Self::PolicyRefuses(Some(rng.usize(..stage.objects))),
+            9 => Self::PolicyRefuses(None),
+            10 => Self::RightsWithdrawn,
+            11..=17 => Self::Crd(CrdEdit::random(rng, stage)),
+            18 | 19 => Self::Burst { through: version(rng) },
+            20..=25 => Self::Controller(Disturbance::random(rng)),
+            26..=29 => Self::Order(OrderChange::random(rng)),
+            _ => Self::Compact,
+        }
+    }
+}
+
+impl Spoil {
+    fn random(rng: &mut Rng) -> Self {
+        match rng.u8(..6) {
+            0..=2 => Self::Answer {
+                code: [429, 500, 503, 504, 403, 409][rng.usize(..6)],
+                retry_after_seconds: rng.bool().then(|| rng.u64(1..=3)),
+                times: rng.usize(1..=12),
+            },
+            3 => Self::Delay(millis(rng, 50..=2000)),
+            _ => Self::Cut { is_acted_on: rng.bool(), times: rng.usize(1..=8) },
+        }
+    }
+}
+
+impl WebhookFault {
+    fn random(rng: &mut Rng, stage: &Stage) -> Self {
+        match rng.u8(..4) {
+            0 => Self::Down,
+            1 => Self::Fails,
+            2 => Self::Dawdles,
+            _ => Self::Refuses { object: rng.usize(..stage.objects) },
+        }
+    }
+}
+
+impl CrdEdit {
+    fn random(rng: &mut Rng, stage: &Stage) -> Self {
+        match rng.u8(..8) {
+            0 => Self::Move { to: version(rng) },
+            1 if stage.has_webhook => Self::ChangeConversion,
+            1 | 2 => Self::Describe,
+            _ => Self::AwayAndBack {
+                away: version(rng),
+                for_: millis(rng, 50..=1000),
+                unseen: rng.u8(..3) > 0,
+            },
+        }
+    }
+}
+
+impl Disturbance {
+    fn random(rng: &mut Rng) -> Self {
+        match rng.u8(..6) {
+            0..=2 => Self::Kill { down_for: millis(rng, 0..=2000) },
+            3 | 4 => Self::KillAt { request: rng.usize(..60), is_acted_on: rng.bool() },
+            _ => Self::Pause,
+        }
+    }
+}
+
+impl OrderChange {
+    fn random(rng: &mut Rng) -> Self {
+        match rng.u8(..6) {
+            0 => Self::Suspend,
+            1 => Self::Pace { writes_per_second: rng.usize(5..=100) },
+            2 => Self::PageSize { objects: rng.usize(1..=40) },
+            3 => Self::Retry,
+            4 => Self::Always,
+            _ => Self::Recreate,
+        }
+    }
+}
+
+fn version(rng: &mut Rng) -> &'static str {
+    VERSIONS[rng.usize(..VERSIONS.len())]
+}
+
+fn other_version(rng: &mut Rng, than: &str) -> &'static str {
+    let others: Vec<_> = VERSIONS.into_iter().filter(|version| *version != than).collect();
+    others[rng.usize(..others.len())]
+}
+
+fn millis(rng: &mut Rng, range: std::ops::RangeInclusive<u128>) -> Duration {
+    let (least, most) = (u64::try_from(*range.start()), u64::try_from(*range.end()));
+    Duration::from_millis(rng.u64(least.unwrap_or_default()..=most.unwrap_or(u64::MAX)))
+}
