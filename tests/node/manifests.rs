@@ -31,8 +31,8 @@ pub(crate) async fn prove(cluster: &Cluster, crontabs: &CronTabs<'_>) {
     let before = keys(cluster).await;
     let product = Product::of(cluster, 2);
     step("install.yaml: its pod is ready", install(&product)).await;
-    step("with the component ha there are two", install_second(&product)).await;
     step("its namespace enforces PodSecurity restricted", product.is_restricted()).await;
+    step("with the component ha there are two", install_second(&product)).await;
     cluster.kubectl(&["apply", "-f", &file("manifests/samples/targets.yaml")]).await;
     crontabs.move_storage("v1").await;
     step("a migration begins", async {
