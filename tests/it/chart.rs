@@ -175,6 +175,9 @@ async fn a_release_is_installed_upgraded_with_its_definition_and_uninstalled_wit
         listed(&plane).await,
         ["customresourcedefinition.apiextensions.k8s.io/storagemigrations.restow.dev"]
     );
+    // One that is being deleted is still there for a while.
+    let kept = crds.get("storagemigrations.restow.dev").await.unwrap();
+    assert_eq!(kept.metadata.deletion_timestamp, None);
     succeeds(&plane, &["get", "storagemigrations.restow.dev", "crontabs"]).await;
 
     run(&["install", "restow", path(&chart()), "--set", "crds.keep=false", "--take-ownership"]);
@@ -183,9 +186,8 @@ async fn a_release_is_installed_upgraded_with_its_definition_and_uninstalled_wit
         .await;
 }
 
-/// What the chart installs suffices for a migration by what it installed.
 #[tokio::test]
-async fn the_roles_of_a_release_do_for_a_migration() {
+async fn the_account_of_a_release_has_the_rights_of_its_roles_and_no_others() {
     let plane = ControlPlane::start(Options::default()).await.expect("a control plane of its own");
     let file = plane.new_path("rendered.yaml");
     let namespace = json!({
