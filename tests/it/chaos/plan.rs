@@ -161,15 +161,24 @@ fn round(rng: &mut Rng, stage: &Stage, to: &'static str) -> Vec<Event> {
     }
     let moved = Action::Crd(CrdEdit::Move { to });
     let mut events = vec![Event { at: Duration::ZERO, during: None, action: moved, lasts: Duration::ZERO }];
-    events.extend((0..rng.usize(0..=4)).map(|_| {
-        let during = (rng.u8(..3) > 0).then(|| (Part::random(rng), rng.usize(..6)));
-        let at = match during {
-            Some(_) => millis(rng, 0..=4000),
-            None => SETTLE + millis(rng, 0..=2500),
-        };
-        Event { at, during, action: Action::random(rng, stage), lasts: millis(rng, 50..=2500) }
-    }));
+    events.extend((0..rng.usize(0..=4)).map(|_| Event::random(rng, stage)));
     events
+}
+
+impl Event {
+    fn random(rng: &mut Rng, stage: &Stage) -> Self {
+        let action = Action::random(rng, stage);
+        let (during, at, lasts) = if action.refuses_one() && rng.bool() {
+            // Whether it is refused shows after three attempts in each sweep, so this covers both.
+            (None, millis(rng, 0..=3000), millis(rng, 8000..=15_000))
+        } else if rng.u8(..3) > 0 {
+            let held = (Part::random(rng), rng.usize(..6));
+            (Some(held), millis(rng, 0..=4000), millis(rng, 50..=2500))
+        } else {
+            (None, SETTLE + millis(rng, 0..=2500), millis(rng, 50..=2500))
+        };
+        Self { at, during, action, lasts }
+    }
 }
 
 impl Part {
@@ -201,10 +210,10 @@ impl Part {
 
 impl Action {
     fn random(rng: &mut Rng, stage: &Stage) -> Self {
-        match rng.u8(..32) {
+        match rng.u8(..36) {
             0..=5 => Self::Answers(Part::random(rng), Spoil::random(rng)),
             6 | 7 if stage.has_webhook => Self::Webhook(WebhookFault::random(rng, stage)),
-            6..=8 => Self::PolicyRefuses(Some(rng.usize(..stage.objects))),
+            6..=8 | 32..=35 => Self::PolicyRefuses(Some(rng.usize(..stage.objects))),
             9 => Self::PolicyRefuses(None),
             10 => Self::RightsWithdrawn,
             11..=17 => Self::Crd(CrdEdit::random(rng, stage)),
@@ -213,6 +222,10 @@ impl Action {
             26..=29 => Self::Order(OrderChange::random(rng)),
             _ => Self::Compact,
         }
+    }
+
+    fn refuses_one(&self) -> bool {
+        matches!(self, Self::PolicyRefuses(Some(_)) | Self::Webhook(WebhookFault::Refuses { .. }))
     }
 }
 
