@@ -14,6 +14,7 @@ mod resource;
 mod session;
 mod signals;
 mod summary;
+mod termination;
 
 use clap::{Parser, Subcommand};
 

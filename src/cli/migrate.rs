@@ -14,6 +14,7 @@ use super::progress::Progress;
 use super::resource::Resource;
 use super::session::SessionArgs;
 use super::summary::{self, Ended};
+use super::termination::TerminationArgs;
 use crate::api::{
     Mode, Reason, State, StorageMigrationSpec, StorageMigrationStatus, StoredVersions, TargetResource,
 };
@@ -31,9 +32,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "VERSION")]
     expected_storage_version: Option<String>,
 
-    /// Visit all objects even if status.storedVersions names the storage version alone
+    #[command(flatten)]
+    mode: ModeArgs,
+
+    /// Take a resource that the cluster doesn't have for done
     #[arg(long)]
-    always: bool,
+    ignore_missing: bool,
 
     /// Leave status.storedVersions as it is
     #[arg(long)]
@@ -56,10 +60,24 @@ pub(super) struct Args {
     output: Output,
 
     #[command(flatten)]
+    termination: TerminationArgs,
+
+    #[command(flatten)]
     pace: PaceArgs,
 
     #[command(flatten)]
     session: SessionArgs,
+}
+
+#[derive(Clone, Copy, Debug, clap::Args)]
+struct ModeArgs {
+    /// Read no object of a resource whose status.storedVersions names the storage version alone: the default
+    #[arg(long, conflicts_with = "always")]
+    if_stale: bool,
+
+    /// Visit all objects even if status.storedVersions names the storage version alone
+    #[arg(long)]
+    always: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -105,18 +123,28 @@ pub(super) async fn run(args: Args) -> Exit {
         .map(|resource| one(&engine, args.spec(&resource.0), &ignored, &progress, &given_up));
     let ended = join_all(runs).await;
     progress.clear();
+    args.termination.leave(&summary::line(&ended, args.ignore_missing));
     let shown = match args.output {
         Output::Text => summary::text(&ended),
         Output::Json => summary::json(&ended),
     };
-    ended.iter().map(Ended::exit).fold(Exit::Done, Exit::worse).after_output(shown)
+    let exits = ended.iter().map(|ended| ended.exit(args.ignore_missing));
+    exits.fold(Exit::Done, Exit::worse).after_output(shown)
+}
+
+impl ModeArgs {
+    fn mode(self) -> Mode {
+        // clap lets nobody ask for both.
+        let Self { if_stale: _, always } = self;
+        if always { Mode::Always } else { Mode::IfStale }
+    }
 }
 
 impl Args {
     fn spec(&self, resource: &TargetResource) -> StorageMigrationSpec {
         StorageMigrationSpec {
             expected_storage_version: self.expected_storage_version.clone(),
-            mode: if self.always { Mode::Always } else { Mode::IfStale },
+            mode: self.mode.mode(),
             stored_versions: if self.keep_stored_versions {
                 StoredVersions::Keep
             } else {

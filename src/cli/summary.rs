@@ -41,15 +41,20 @@ impl Ended {
         Self { resource, finding: Finding::new(Reason::DeadlineExceeded, message), status, failed: true }
     }
 
-    pub(super) fn exit(&self) -> Exit {
+    pub(super) fn exit(&self, ignore_missing: bool) -> Exit {
         let visited = self.status.progress.as_ref().map_or(0, |p| p.visited);
         match self.finding.reason.state() {
             _ if self.failed => Exit::Failed,
+            _ if ignore_missing && self.finding.reason == Reason::TargetNotFound => Exit::Done,
             State::Done => Exit::Done,
             State::Stalled if self.finding.reason == Reason::ObjectsRefused => Exit::Refused,
             State::Stalled | State::Working if visited == 0 => Exit::Blocked,
             State::Stalled | State::Working => Exit::Failed,
         }
+    }
+
+    fn result(&self) -> &'static str {
+        if self.failed { "Failed" } else { self.finding.reason.as_str() }
     }
 
     fn row(&self) -> Row<'_> {
@@ -58,7 +63,7 @@ impl Ended {
         let count = |pick: fn(&crate::api::Progress) -> u64| progress.map_or(0, pick);
         Row {
             resource: self.resource.to_string(),
-            result: if self.failed { "Failed" } else { self.finding.reason.as_str() },
+            result: self.result(),
             message: &self.finding.message,
             storage_version: target.map_or("", |t| &t.storage_version),
             total: count(|p| p.total),
@@ -101,6 +106,17 @@ pub(super) fn text(ended: &[Ended]) -> io::Result<()> {
         }
     }
     out.flush()
+}
+
+/// All of it in one line, what went well at the end: it may be cut.
+pub(super) fn line(ended: &[Ended], ignore_missing: bool) -> String {
+    let mut ended: Vec<_> = ended.iter().collect();
+    ended.sort_by_key(|ended| ended.exit(ignore_missing) == Exit::Done);
+    let parts: Vec<_> = ended
+        .into_iter()
+        .map(|ended| format!("{}: {}: {}", ended.resource, ended.result(), ended.finding.message))
+        .collect();
+    parts.join("; ")
 }
 
 /// Prints one JSON document.

@@ -112,6 +112,63 @@ async fn what_stands_in_the_way_ends_with_4_and_no_object_is_asked_for() {
 }
 
 #[tokio::test]
+async fn the_outcome_is_left_in_one_line_where_a_container_is_asked_for_it() {
+    let scene = Scene::widgets("oneshot-message").await;
+    let keys = scene.stored_old(&Batch::plain(20)).await;
+    let policy = Policy::apply(&scene, "object.metadata.name != 'w007'", &keys[7]).await;
+    let file = scene.plane.new_path("termination-log");
+    let run = async |args: &[&str]| {
+        let file = file.to_str().unwrap();
+        let output = scene.run_migrate(&[&["--termination-log", file], args].concat()).await;
+        (output.exit, std::fs::read_to_string(file).ok())
+    };
+    assert_eq!(run(&[]).await, (Exit::Code(3), None), "no file is made where there is none");
+    std::fs::write(&file, "x".repeat(5000)).unwrap();
+    let missing = "nothing.oneshot-message.example.com";
+    let (exit, message) = run(&[missing, "--ignore-missing"]).await;
+    let message = message.unwrap();
+    assert_eq!(exit, Exit::Code(3), "{message}");
+    let name = scene.kind.crd_name();
+    assert!(
+        message.starts_with(&format!("{name}: ObjectsRefused: ")),
+        "what went wrong comes first: {message}"
+    );
+    assert!(
+        message.contains(&format!("; {missing}: TargetNotFound: ")) && !message.contains('\n'),
+        "{message}"
+    );
+    policy.remove().await;
+    let (exit, message) = run(&[]).await;
+    assert_eq!(exit, Exit::Code(0));
+    let expected = "Migrated: all objects are stored in v1: ";
+    assert!(message.unwrap().starts_with(&format!("{name}: {expected}")));
+
+    // Where nothing may be written it is said in the log, and the outcome is what it was.
+    let output = scene.run_migrate(&["--termination-log", "/proc/version"]).await;
+    assert_eq!(output.exit, Exit::Code(0), "{output:?}");
+    assert!(output.stderr.contains("leave the termination message"), "{output:?}");
+}
+
+#[tokio::test]
+async fn a_resource_that_is_missing_is_no_fault_where_that_is_asked_for() {
+    let scene = Scene::widgets("oneshot-missing").await;
+    scene.stored_old(&Batch::plain(5)).await;
+    let missing = "nothing.oneshot-missing.example.com";
+    let run = async |args: &[&str]| {
+        let all = [&["migrate", "--settle", "1s", "-o", "json"], args].concat();
+        testbed::restow::Restow::run(BINARY, scene.plane, all).await.unwrap()
+    };
+    assert_eq!(run(&[missing]).await.exit, Exit::Code(4));
+    let alone = run(&[missing, "--ignore-missing"]).await;
+    assert_eq!(alone.exit, Exit::Code(0), "{alone:?}");
+    assert_eq!(migrations(&alone)[0]["result"], "TargetNotFound");
+    let both = run(&[missing, &scene.kind.crd_name(), "--if-stale", "--ignore-missing"]).await;
+    assert_eq!(both.exit, Exit::Code(0), "{both:?}");
+    assert_eq!(scene.stored().await, counts([("v1", 5)]));
+    assert_eq!(scene.stored_versions().await, ["v1"]);
+}
+
+#[tokio::test]
 async fn a_server_that_cannot_be_asked_ends_with_1() {
     let scene = Scene::widgets("oneshot-failed").await;
     scene.stored_old(&Batch::plain(1)).await;
@@ -145,6 +202,7 @@ fn a_command_line_that_makes_no_sense_ends_with_2() {
         vec!["migrate", "widgets/status.example.com"],
         vec!["migrate", "widgets.example.com", "--output", "yaml"],
         vec!["migrate", "widgets.example.com", "--settle", "soon"],
+        vec!["migrate", "widgets.example.com", "--if-stale", "--always"],
         vec!["migrate", "widgets.example.com", "--max-in-flight", "0"],
         vec!["migrate", "widgets.example.com", "--page-size", "2001"],
         vec!["controller", "widgets.example.com"],
