@@ -14,7 +14,7 @@ use testbed::binaries::Program;
 use testbed::control_plane::{ControlPlane, Options};
 use testbed::crd::{self, Fixture};
 
-use crate::manifests::{documents, know_monitors, path, render, succeeds, text};
+use crate::manifests::{accepts, documents, know_monitors, path, render, succeeds, text};
 use crate::scene::{eventually, install, manifests};
 
 /// Labels that Helm's conventions ask for and the manifests don't have.
@@ -96,9 +96,7 @@ async fn with_everything_switched_on_the_server_takes_what_is_rendered() {
             assert!(kinds.contains(&kind.to_owned()), "{case}: {kinds:?} lack {kind}");
         }
         fs::write(&file, rendered).unwrap();
-        let apply =
-            ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f"];
-        succeeds(plane, &[&apply[..], &[path(&file)]].concat()).await;
+        accepts(plane, &["-f", path(&file)]).await;
     }
 }
 
@@ -295,7 +293,7 @@ fn template(args: &[&str]) -> Output {
 }
 
 /// Runs Helm with nothing of the user's.
-fn helm(args: &[&str]) -> Output {
+pub(crate) fn helm(args: &[&str]) -> Output {
     let home = tempfile::tempdir().unwrap();
     let mut helm = Command::new(Program::Helm.path().unwrap());
     for name in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
@@ -304,7 +302,7 @@ fn helm(args: &[&str]) -> Output {
     helm.args(args).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
 }
 

@@ -18,6 +18,7 @@ fn the_generated_files_are_what_their_sources_say() {
     settle("install.yaml", &render(&manifests().join("default")));
     settle("charts/restow/templates/crd.yaml", &crd_template(&crd));
     settle("charts/restow/README.md", &chart_readme());
+    settle("gitops/argo-cd/argocd-cm.yaml", &argo_cd_settings());
     let targets = printed(&["rbac", "crontabs.example.com"]);
     settle("samples/targets.yaml", &format!("# restow rbac crontabs.example.com\n{targets}"));
 }
@@ -41,6 +42,18 @@ fn crd_template(crd: &str) -> String {
     let labels = "\n  labels:\n    {{- include \"restow.labels\" . | nindent 4 }}";
     let (head, rest) = crd.split_once("\n  labels:\n    app.kubernetes.io/name: restow").expect("the labels");
     format!("{{{{- if .Values.crds.enabled }}}}\n{head}{keep}{labels}{rest}{{{{- end }}}}\n")
+}
+
+/// What Argo CD's own ConfigMap is to have besides.
+fn argo_cd_settings() -> String {
+    let check = fs::read_to_string(manifests().join("gitops/argo-cd/health.lua")).unwrap();
+    let check = check.trim_end().replace('\n', "\n    ");
+    format!(
+        "# Made of health.lua. Part of Argo CD's settings: merge it into the ConfigMap that is there.\n\
+         apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: argocd-cm\n  namespace: argocd\n  labels:\n    \
+         app.kubernetes.io/name: argocd-cm\n    app.kubernetes.io/part-of: argocd\ndata:\n  \
+         resource.customizations.health.restow.dev_StorageMigration: |\n    {check}\n"
+    )
 }
 
 fn chart_readme() -> String {

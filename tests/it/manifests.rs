@@ -34,19 +34,7 @@ async fn the_default_with_all_components_is_accepted_by_the_server() {
     }
     let file = plane.new_path("rendered.yaml");
     fs::write(&file, rendered).unwrap();
-    succeeds(
-        plane,
-        &[
-            "apply",
-            "--server-side",
-            "--force-conflicts",
-            "--dry-run=server",
-            "--validate=strict",
-            "-f",
-            path(&file),
-        ],
-    )
-    .await;
+    accepts(plane, &["-f", path(&file)]).await;
 }
 
 #[tokio::test]
@@ -56,20 +44,7 @@ async fn every_sample_is_accepted_by_the_server() {
         fs::read_dir(manifests().join("samples")).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(samples.len() >= 8, "{samples:?}");
     for sample in samples {
-        let accepted: &[&str] = if sample.is_dir() {
-            &[
-                "apply",
-                "--server-side",
-                "--force-conflicts",
-                "--dry-run=server",
-                "--validate=strict",
-                "-k",
-                path(&sample),
-            ]
-        } else {
-            &["create", "--dry-run=server", "--validate=strict", "-f", path(&sample)]
-        };
-        succeeds(plane, accepted).await;
+        accepts(plane, &[if sample.is_dir() { "-k" } else { "-f" }, path(&sample)]).await;
     }
 }
 
@@ -95,7 +70,7 @@ fn the_pods_run_this_version_with_commands_that_it_understands() {
         Command::new(BINARY).args(args).arg(more).output().unwrap().status.code()
     };
     let pods = shipped_pods();
-    assert_eq!(pods.len(), 3);
+    assert_eq!(pods.len(), 4);
     for pod in pods {
         let [container] = pod["containers"].as_array().unwrap().as_slice() else { panic!("{pod}") };
         let image = format!("ghcr.io/restow-dev/restow:{}", env!("CARGO_PKG_VERSION"));
@@ -131,9 +106,9 @@ fn a_job_ends_with_the_exit_codes_that_another_try_does_not_change() {
     assert_eq!(codes, [0, 1, 2, 3, 4]);
     let again = [0, 1];
     let failing: Vec<_> = codes.into_iter().filter(|code| !again.contains(code)).collect();
-    let jobs =
-        [render_with(&["job"]), fs::read_to_string(manifests().join("samples/owner-job.yaml")).unwrap()];
-    for job in jobs.iter().flat_map(|file| documents(file)).filter(|object| object["kind"] == "Job") {
+    for job in
+        files_with_pods().iter().flat_map(|file| documents(file)).filter(|object| object["kind"] == "Job")
+    {
         let rules = job["spec"]["podFailurePolicy"]["rules"].as_array().unwrap();
         let fail = rules.iter().find(|rule| rule["action"] == "FailJob").unwrap();
         assert_eq!(fail["onExitCodes"], json!({ "operator": "In", "values": failing }));
@@ -158,10 +133,14 @@ async fn every_pod_is_admitted_where_only_restricted_ones_are_and_without_a_warn
 
 /// The specs of all Pods that the manifests make.
 fn shipped_pods() -> Vec<Value> {
-    let files =
-        [render_with(&["job"]), fs::read_to_string(manifests().join("samples/owner-job.yaml")).unwrap()];
+    let files = files_with_pods();
     let objects = files.iter().flat_map(|file| documents(file));
     objects.filter_map(|object| object["spec"]["template"].get("spec").cloned()).collect()
+}
+
+fn files_with_pods() -> [String; 3] {
+    let file = |name: &str| fs::read_to_string(manifests().join(name)).unwrap();
+    [render_with(&["job"]), file("samples/owner-job.yaml"), file("gitops/pre-upgrade.yaml")]
 }
 
 async fn admit(plane: &ControlPlane, spec: &Value) -> Output {
@@ -206,6 +185,12 @@ pub(crate) async fn know_monitors(plane: &ControlPlane) {
         })
         .await;
     }
+}
+
+/// Asserts that the server would take what `source` names, without a word.
+pub(crate) async fn accepts(plane: &ControlPlane, source: &[&str]) {
+    let apply = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict"];
+    succeeds(plane, &[&apply, source].concat()).await;
 }
 
 pub(crate) async fn succeeds(plane: &ControlPlane, args: &[&str]) {

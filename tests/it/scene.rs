@@ -28,7 +28,7 @@ pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_restow");
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The label by which the controller of a test finds the StorageMigrations of that test, and no others.
-const SCENE_LABEL: &str = "scene";
+pub(crate) const SCENE_LABEL: &str = "scene";
 
 /// What is shipped beside the binary.
 pub(crate) fn manifests() -> PathBuf {

@@ -1,9 +1,11 @@
 //! Where the programs of the bench come from. Those of the control plane: from the directory named by
 //! `KUBEBUILDER_ASSETS`, else from the user's cache, else a build from the Go module in `control-plane/`, once, into that
-//! cache. Helm and promtool: from the cache or a build from the Go modules in `helm/` and `promtool/`.
+//! cache. The others: from the cache or a build from the Go modules in `helm/`, `promtool/` and `judge/`.
 //!
 //! A build takes minutes, so it says on standard error what it does. Two processes never build at the same time, and a
 //! program appears in the cache whole or not at all. Nothing is started here.
+
+mod module;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -11,27 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use self::module::{CONTROL_PLANE, HELM, JUDGE, Module, PROMTOOL};
+
 /// Environment variable naming a directory that has the programs already, as for envtest.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
-
-/// The Go module that pins the versions of the control plane.
-const CONTROL_PLANE: Module =
-    Module { directory: "control-plane", requirements: include_str!("../control-plane/go.mod") };
-
-/// The Go module that pins the version of Helm, whose dependencies are other versions of the same modules.
-const HELM: Module = Module { directory: "helm", requirements: include_str!("../helm/go.mod") };
-
-/// The Go module that pins the version of promtool.
-const PROMTOOL: Module = Module { directory: "promtool", requirements: include_str!("../promtool/go.mod") };
-
-/// A Go module of ours, which pins what it builds.
-#[derive(Debug)]
-struct Module {
-    /// Its directory beside `src`, and that of its programs in the cache.
-    directory: &'static str,
-    /// Its go.mod.
-    requirements: &'static str,
-}
 
 /// A program of the bench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +39,8 @@ pub enum Program {
     Helm,
     /// What checks metrics and alerts: only their tests want it.
     Promtool,
+    /// What says what other tools make of an object ([`crate::judge`]).
+    Judge,
 }
 
 /// Why a program can't be had.
@@ -87,6 +74,14 @@ pub enum BinaryError {
         /// How it ended.
         status: std::process::ExitStatus,
     },
+    /// Go can't get at it.
+    #[error("download {module}: {said}")]
+    Download {
+        /// The module.
+        module: &'static str,
+        /// What Go said.
+        said: String,
+    },
     /// The cache can't be used.
     #[error("{action} {}", path.display())]
     Cache {
@@ -114,6 +109,7 @@ impl Program {
             Self::Proxy => "kube-proxy",
             Self::Helm => "helm",
             Self::Promtool => "promtool",
+            Self::Judge => "judge",
         }
     }
 
@@ -129,6 +125,7 @@ impl Program {
             Self::Proxy => "k8s.io/kubernetes/cmd/kube-proxy",
             Self::Helm => "helm.sh/helm/v4/cmd/helm",
             Self::Promtool => "github.com/prometheus/prometheus/cmd/promtool",
+            Self::Judge => "restow.dev/testbed/judge",
         }
     }
 
@@ -144,6 +141,7 @@ impl Program {
             | Self::Proxy => CONTROL_PLANE.required("k8s.io/kubernetes"),
             Self::Helm => HELM.required("helm.sh/helm/v4"),
             Self::Promtool => PROMTOOL.required("github.com/prometheus/prometheus"),
+            Self::Judge => JUDGE.required("sigs.k8s.io/cli-utils"),
         }
     }
 
@@ -159,6 +157,7 @@ impl Program {
             | Self::Proxy => &CONTROL_PLANE,
             Self::Helm => &HELM,
             Self::Promtool => &PROMTOOL,
+            Self::Judge => &JUDGE,
         }
     }
 
@@ -173,7 +172,7 @@ impl Program {
         let version = self.version();
         let set = |flags: String, (name, value): (&str, &str)| flags + &format!(" -X {name}={value}");
         let stripped = String::from("-s -w");
-        if self == Self::Promtool {
+        if matches!(self, Self::Promtool | Self::Judge) {
             return stripped;
         }
         if self == Self::Helm {
@@ -238,7 +237,7 @@ impl Program {
         let program = self.name();
         say(&format!(
             "building {program} {} from source, once, into {} (with two cores: etcd 1 to 2 minutes, kube-apiserver 4 \
-             to 8, kubectl 1, Helm 2, promtool 2, kubelet 3 to 5)",
+             to 8, kubectl 1, Helm 2, promtool 2, judge 1, kubelet 3 to 5)",
             self.version(),
             output.display()
         ));
@@ -283,32 +282,22 @@ pub fn kubernetes_version() -> &'static str {
     Program::ApiServer.version()
 }
 
-impl Module {
-    /// The version of a module in go.mod's list of requirements.
-    fn required(&self, module: &str) -> &'static str {
-        self.requirements
-            .lines()
-            .find_map(|line| {
-                let requirement = line.trim();
-                requirement
-                    .strip_prefix("require ")
-                    .unwrap_or(requirement)
-                    .strip_prefix(module)?
-                    .strip_prefix(' ')
-            })
-            .and_then(|rest| rest.split_whitespace().next())
-            .expect("go.mod requires every program's module")
-    }
-
-    /// One directory for each set of versions, so that a newer checkout builds anew and an older one still finds its own.
-    fn cache(&self) -> Result<PathBuf, BinaryError> {
-        let caches = home("XDG_CACHE_HOME").or_else(|| home("HOME").map(|home| home.join(".cache")));
-        let key = match self.directory {
-            "helm" => Program::Helm.version().to_owned(),
-            "promtool" => Program::Promtool.version().to_owned(),
-            _ => format!("kubernetes-{}-etcd-{}", kubernetes_version(), Program::Etcd.version()),
-        };
-        Ok(caches.ok_or(BinaryError::NoCache)?.join("restow").join(self.directory).join(key))
+/// The files of a Go module, such as `example.com/name@v1.2.3`, downloaded if they have to be.
+///
+/// # Errors
+/// If they can't be had.
+pub fn downloaded(module: &'static str) -> Result<PathBuf, BinaryError> {
+    let output = Command::new("go")
+        .current_dir(std::env::temp_dir())
+        .env("GOWORK", "off")
+        .env_remove("GOFLAGS")
+        .args(["mod", "download", "-json", module])
+        .output()
+        .map_err(|_| BinaryError::NoGo { program: module })?;
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    match said["Dir"].as_str() {
+        Some(directory) => Ok(directory.into()),
+        None => Err(BinaryError::Download { module, said: said["Error"].to_string() }),
     }
 }
 

@@ -15,6 +15,7 @@
 //! - [`crd`]: the CustomResourceDefinitions to migrate, and what an administrator does to them
 //! - [`objects`]: objects of those, made, changed and compared
 //! - [`webhook`]: a conversion webhook and an admission webhook, with faults
+//! - [`judge`]: what tools make of an object
 //! - [`node`]: a real cluster of one node, in namespaces of its own
 //! - [`image`]: container images, built without a daemon
 //! - [`demo`]: one migration to watch, and to check
@@ -33,6 +34,7 @@ pub mod crd;
 pub mod demo;
 pub mod etcd;
 pub mod image;
+pub mod judge;
 pub mod node;
 pub mod objects;
 pub mod process;
