@@ -28,7 +28,6 @@ use tokio_util::sync::CancellationToken;
 use crate::api::StorageMigration;
 use crate::cluster::{Cluster, EventWriter, Pacer};
 use crate::engine::{Engine, FeedEnded};
-use crate::plan::Limits;
 use books::Books;
 use changes::{Change, Changes};
 use health::Health;
@@ -45,10 +44,10 @@ pub(crate) type Guarded = DeserializeGuard<StorageMigration>;
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 
 /// How the controller works.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Settings {
     /// The pace of all migrations together.
-    pub limits: Limits,
+    pub pacer: Pacer,
     /// How long after a move of the storage version API servers may still write the old one.
     pub settle: Duration,
     /// Where health and metrics are served.
@@ -104,8 +103,8 @@ pub async fn run(
     let namespace = settings.namespace.clone().unwrap_or_else(|| cluster.namespace().to_owned());
     let election = settings.election.as_ref();
     let leadership = election.map(|it| Leadership::new(cluster.clone(), namespace.clone(), it));
-    let engine =
-        Arc::new(Engine::new(cluster, Pacer::new(settings.limits), settings.settle, Some(namespace)));
+    let limits = settings.pacer.limits();
+    let engine = Arc::new(Engine::new(cluster, settings.pacer, settings.settle, Some(namespace)));
     let changes = Changes::new();
     let (store, watched) = migrations(&engine, settings.label_selector.as_deref(), &changes, &health);
     let registry = gathered::registry(&engine, &store);
@@ -115,7 +114,7 @@ pub async fn run(
     });
     let (engine, changes, health) = (Arc::clone(&engine), changes.clone(), health.clone());
     let office = Office { engine, events, store, changes, health: health.clone() };
-    tracing::info!(settle = ?settings.settle, limits = ?settings.limits, "started");
+    tracing::info!(settle = ?settings.settle, ?limits, "started");
     tokio::select! {
         ended = office.work(leadership, &stop) => ended,
         () = watched.for_each(async |()| {}) => Err(ControllerError::Ended),

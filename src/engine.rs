@@ -18,8 +18,8 @@ use tokio::sync::OnceCell;
 use crate::api::{Pace, StorageMigrationSpec, StorageMigrationStatus, TargetResource};
 use crate::cluster::{Cluster, Pacer, Rate, SealKey, Trimmed};
 use crate::plan::{
-    Crd, Failure, FieldRisks, Finding, Limits, Listing, Look, Moment, Observation, Outage, PageRequest, Run,
-    Seal, Step, Surroundings,
+    Crd, Failure, FieldRisks, Finding, Latencies, Listing, Look, Moment, Observation, Outage, PageRequest,
+    Run, Seal, Step, Surroundings,
 };
 
 pub use clock::Clock;
@@ -43,8 +43,15 @@ pub struct Engine {
 #[derive(Debug)]
 pub struct Migration {
     run: Run,
+    pacing: Pacing,
+}
+
+/// The pace of one migration, and what it knows of the server.
+#[derive(Debug)]
+struct Pacing {
     pace: Option<Pace>,
     rate: Rate,
+    latencies: Latencies,
 }
 
 /// What a migration is asked to do, as last seen.
@@ -90,7 +97,8 @@ impl Migration {
     /// A migration that goes on where `status` says.
     #[must_use]
     pub fn new(status: StorageMigrationStatus) -> Self {
-        Self { run: Run::new(status), pace: None, rate: Rate::new(None) }
+        let pacing = Pacing { pace: None, rate: Rate::new(None), latencies: Latencies::default() };
+        Self { run: Run::new(status), pacing }
     }
 
     /// The status after the last step.
@@ -98,9 +106,11 @@ impl Migration {
     pub fn status(&self) -> &StorageMigrationStatus {
         self.run.status()
     }
+}
 
+impl Pacing {
     /// Takes up a pace that was changed while the migration runs.
-    fn keep_pace(&mut self, spec: &StorageMigrationSpec) {
+    fn keep(&mut self, spec: &StorageMigrationSpec) {
         if self.pace != spec.pace {
             self.pace = spec.pace;
             self.rate = Rate::new(spec.pace.and_then(|p| p.writes_per_second).and_then(NonZeroU32::new));
@@ -133,10 +143,10 @@ impl Engine {
         self.records.forget(name);
     }
 
-    /// The limits of this process.
+    /// The pace of this process.
     #[must_use]
-    pub fn limits(&self) -> Limits {
-        self.pacer.limits()
+    pub fn pacer(&self) -> &Pacer {
+        &self.pacer
     }
 
     /// The CRDs seen so far.
@@ -147,8 +157,8 @@ impl Engine {
 
     /// Does the next thing, and brings the status up to date.
     pub async fn step(&self, migration: &mut Migration, order: Order<'_>) -> Stepped {
-        migration.keep_pace(order.spec);
-        let Migration { run, rate, pace: _ } = migration;
+        let Migration { run, pacing } = migration;
+        pacing.keep(order.spec);
         let mut step = self.decide_in_turn(run, order);
         if step == Step::Review {
             self.review(run, order).await;
@@ -168,7 +178,7 @@ impl Engine {
                 None
             }
             Step::Visit => {
-                self.visit_due(run, rate, order.spec).await;
+                self.visit_due(run, pacing, order.spec).await;
                 None
             }
             Step::Inspect => {

@@ -5,5 +5,5 @@ use restow::cli::{Cli, Exit};
 
 #[tokio::main]
 async fn main() -> Exit {
-    Cli::parse().run().await
+    Box::pin(Cli::parse().run()).await
 }

@@ -48,7 +48,7 @@ pub use moment::Moment;
 pub use object::{Object, Page, PageRequest};
 pub use outage::Outage;
 pub use outcome::{Listing, Outcome, Reading, Written, read_list, read_second_look, read_visit};
-pub use pace::Limits;
+pub use pace::{AdaptivePace, Gear, Heard, Latencies, Limits, Round, Spacing};
 pub use refusals::Refusals;
 pub use rights::Rights;
 pub use rival::rival;

@@ -49,7 +49,7 @@ pub(super) async fn run(args: Args) -> Exit {
         Err(exit) => return exit,
     };
     let settings = Settings {
-        limits: args.pace.limits(),
+        pacer: args.pace.pacer(),
         settle: args.pace.settle(),
         admin_address: args.admin_address,
         label_selector: args.watch_label_selector,

@@ -18,7 +18,7 @@ use super::termination::TerminationArgs;
 use crate::api::{
     Mode, Reason, State, StorageMigrationSpec, StorageMigrationStatus, StoredVersions, TargetResource,
 };
-use crate::cluster::{Gate, Pacer};
+use crate::cluster::Gate;
 use crate::engine::{Engine, Migration, Next, Order};
 use crate::plan::Finding;
 
@@ -114,7 +114,7 @@ pub(super) async fn run(args: Args) -> Exit {
         Err(exit) => return exit,
     };
     let progress = Progress::new();
-    let engine = Arc::new(Engine::new(cluster, Pacer::new(args.pace.limits()), args.pace.settle(), None));
+    let engine = Arc::new(Engine::new(cluster, args.pace.pacer(), args.pace.settle(), None));
     let given_up = GivenUp { stop, timeout: args.timeout };
     let ignored = args.ignore_api_server.join(",");
     let runs = args

@@ -3,11 +3,12 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use jiff::SignedDuration;
 
 use crate::api::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
-use crate::plan::Limits;
+use crate::cluster::Pacer;
+use crate::plan::{Gear, Limits};
 
 /// How fast, and how long to wait after the storage version moved.
 #[derive(Clone, Debug, Args)]
@@ -21,6 +22,12 @@ pub(super) struct PaceArgs {
           value_parser = clap::value_parser!(u32).range(1..=256))]
     max_in_flight: u32,
 
+    /// Whether fewer writes are under way while the API server answers slowly or asks for patience; with false always as many
+    /// as the limits say
+    #[arg(long, value_name = "BOOL", env = "RESTOW_ADAPTIVE_PACE", default_value_t = true, action = ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    adaptive_pace: bool,
+
     /// Objects asked for with one list request, 1 to 2000, where a StorageMigration doesn't say
     #[arg(long, value_name = "N", env = "RESTOW_PAGE_SIZE", default_value_t = PAGE_SIZE_DEFAULT,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(PAGE_SIZE_MAX)))]
@@ -33,12 +40,16 @@ pub(super) struct PaceArgs {
 }
 
 impl PaceArgs {
-    pub(super) fn limits(&self) -> Limits {
+    fn limits(&self) -> Limits {
         Limits {
             writes_per_second: NonZeroU32::new(self.writes_per_second),
             max_in_flight: NonZeroU32::new(self.max_in_flight).unwrap_or(NonZeroU32::MIN),
             page_size: self.page_size,
         }
+    }
+
+    pub(super) fn pacer(&self) -> Pacer {
+        Pacer::new(self.limits(), if self.adaptive_pace { Gear::Adaptive } else { Gear::Fixed })
     }
 
     pub(super) fn settle(&self) -> Duration {

@@ -71,12 +71,17 @@ impl Gathered {
         gauges(encoder, "build_info", "The version of restow", None, build)?;
         let leads = f64::from(u8::from(self.engine.cluster().gate().is_open()));
         gauges(encoder, "leader", "Whether this process leads, and so may write", None, one(leads))?;
-        let limits = self.engine.limits();
+        let pacer = self.engine.pacer();
+        let limits = pacer.limits();
         let rate = limits.writes_per_second.map_or(0.0, |rate| f64::from(rate.get()));
         let text = "The most writes a second, over all migrations; 0 is no limit";
         gauges(encoder, "pace_limit_writes_per_second", text, None, one(rate))?;
         let text = "The most writes under way at once, over all migrations";
-        gauges(encoder, "pace_limit_in_flight", text, None, one(f64::from(limits.max_in_flight.get())))
+        gauges(encoder, "pace_limit_in_flight", text, None, one(f64::from(limits.max_in_flight.get())))?;
+        let text = "Writes that may be under way at once as the API server answers now";
+        gauges(encoder, "pace_allowed_in_flight", text, None, one(f64::from(pacer.allowed())))?;
+        let text = "Writes under way";
+        gauges(encoder, "pace_in_flight", text, None, one(f64::from(pacer.in_flight())))
     }
 
     fn crds(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {

@@ -1,11 +1,16 @@
 //! The arithmetic of pace: how fast, how many at once, how much in one page. Keeping to it lives in `cluster::pacer`.
 
+mod adaptive;
+mod spacing;
 #[cfg(test)]
 mod tests;
 
 use std::num::NonZeroU32;
 
 use crate::api::{Pace, StorageMigrationSpec};
+
+pub use adaptive::{AdaptivePace, Gear, Heard, Latencies, Round};
+pub use spacing::Spacing;
 
 /// How long one page may take at the pace set, in seconds: what a restart repeats at most.
 const PAGE_TIME_SECS: u32 = 10;

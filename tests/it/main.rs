@@ -6,6 +6,7 @@
     reason = "a test stops at the first thing that is not as it should be"
 )]
 
+mod adaptive_pace;
 mod begun;
 mod builtin;
 mod ca_bundle;

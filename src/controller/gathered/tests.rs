@@ -9,7 +9,7 @@ use super::*;
 use crate::api::{Progress, StorageMigration, StorageMigrationSpec, TargetResource};
 use crate::cluster::{Cluster, Gate, Pacer};
 use crate::metrics::{TrimResult, Verb};
-use crate::plan::{Crd, CrdVersion, Failure, Limits, Outcome};
+use crate::plan::{Crd, CrdVersion, Failure, Gear, Limits, Outcome};
 
 const DOCS: &str = include_str!("../../../docs/metrics.md");
 
@@ -17,7 +17,7 @@ const DOCS: &str = include_str!("../../../docs/metrics.md");
 fn engine() -> Arc<Engine> {
     let cluster = Cluster::new(Config::new("http://127.0.0.1:1".parse().unwrap()), Gate::shut()).unwrap();
     let limits = Limits { writes_per_second: None, max_in_flight: NonZeroU32::MIN, page_size: 1 };
-    let engine = Engine::new(cluster, Pacer::new(limits), Duration::ZERO, None);
+    let engine = Engine::new(cluster, Pacer::new(limits, Gear::Adaptive), Duration::ZERO, None);
     engine.observe_crd(crd("crontabs.example.com", &["v1alpha1", "v1"]));
     Arc::new(engine)
 }

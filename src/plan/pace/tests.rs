@@ -1,6 +1,11 @@
-use std::num::NonZeroU32;
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use super::Limits;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::{Limits, Spacing};
 use crate::api::{Pace, StorageMigrationSpec};
 use crate::plan::sample::spec;
 
@@ -44,5 +49,25 @@ fn a_page_is_no_larger_than_asked_for_and_than_ten_seconds_of_writes() {
     for (case, rate, page_size, expected) in table {
         let spec = StorageMigrationSpec { page_size, ..spec() };
         assert_eq!(limits(rate).page_size(&spec), expected, "{case}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn in_no_second_is_more_sent_than_the_rate_says(
+        rate in 1_u32..3000,
+        late_micros in prop::collection::vec(0_u64..5000, 1..3000),
+    ) {
+        let mut spacing = Spacing::new(NonZeroU32::new(rate).unwrap());
+        let (mut now, mut sent) = (Duration::ZERO, Vec::new());
+        for late in late_micros {
+            now += spacing.wait(now) + Duration::from_micros(late);
+            prop_assert_eq!(spacing.wait(now), Duration::ZERO);
+            spacing.send(now);
+            sent.push(now);
+        }
+        for window in sent.windows(rate as usize + 1) {
+            prop_assert!(window[rate as usize] >= window[0] + Duration::from_secs(1));
+        }
     }
 }
