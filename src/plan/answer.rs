@@ -21,6 +21,9 @@ pub struct Failure {
     pub continue_token: Option<String>,
 }
 
+/// How client-go begins what it says of a request that found no server, none in time, or one that answered with an error.
+const NO_ANSWERS: [&str; 4] = ["Post \"", "an error on the server ", "the server ", "context "];
+
 /// Whom a failure concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -64,6 +67,19 @@ impl Failure {
         } else {
             Scope::Target
         }
+    }
+
+    /// Whether a conversion failed because its webhook did not answer as one: it was not reached, was too slow, or answered
+    /// with an HTTP error. What it refuses it answers for, in its own words.
+    #[must_use]
+    pub fn is_silence_of_webhook(&self) -> bool {
+        // k8s.io/apiextensions-apiserver begins with the first whatever goes wrong with a conversion; what follows the
+        // second is the webhook's, or client-go's word.
+        let said = self
+            .message
+            .split_once("conversion webhook for ")
+            .and_then(|(_, rest)| rest.split_once(" failed: "));
+        said.is_some_and(|(_, said)| NO_ANSWERS.iter().any(|no_answer| said.starts_with(no_answer)))
     }
 
     /// Whether the authorizer says that restow lacks a right. What admission denies is worded otherwise.

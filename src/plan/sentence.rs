@@ -57,7 +57,7 @@ pub(super) fn refused(sweep: &Sweep) -> Finding {
         format!("; the first is {place}{}: {} {}", r.name, r.code, r.message)
     });
     let message = format!(
-        "{total} {} refused; all others are migrated and storedVersions is left as it was; a new value of the annotation {RETRY_ANNOTATION} on the StorageMigration tries again at once{}",
+        "{total} {} refused; all others that could be listed are migrated and storedVersions is left as it was; a new value of the annotation {RETRY_ANNOTATION} on the StorageMigration tries again at once{}",
         if total == 1 { "object was" } else { "objects were" },
         first.unwrap_or_default()
     );

@@ -1,7 +1,7 @@
 //! The pages of a sweep: which is wanted, and what each brings. How the list gets on is told in `paging`.
 
 use super::Sweep;
-use super::paging::{Position, Turn};
+use super::paging::{Position, Turn, Unreadable};
 use crate::plan::{Failure, Page, PageRequest};
 
 /// The most objects that wait for another attempt; past it no page is listed until some are settled.
@@ -38,6 +38,8 @@ impl Sweep {
     /// Returns what the target is to be left alone for, if it is.
     pub fn list(&mut self, page: Page) -> Option<Failure> {
         if self.is_on_course() {
+            let behind = self.paging.behind();
+            self.refuse_unread(&behind);
             self.save_checkpoint();
         }
         let turn = self.paging.listed(page);
@@ -65,14 +67,16 @@ impl Sweep {
             Turn::Page(page) => self.take_in(page),
             Turn::AskOn => {}
             Turn::Hold(failure) => return Some(failure),
-            Turn::Unreadable(objects) => {
-                for unreadable in objects {
-                    self.refusals.add(&unreadable.object(), &unreadable.failure, 1);
-                    self.tally.unreadable(self.is_confirm());
-                }
-            }
+            Turn::Unreadable(objects) => self.refuse_unread(&objects),
         }
         None
+    }
+
+    fn refuse_unread(&mut self, objects: &[Unreadable]) {
+        for unreadable in objects {
+            self.refusals.add(&unreadable.object(), &unreadable.failure, 1);
+            self.tally.unreadable(self.is_confirm());
+        }
     }
 
     fn take_in(&mut self, page: Page) {

@@ -8,7 +8,7 @@ mod tests;
 
 use super::hunt::{Hunt, Hunted};
 use super::token;
-use crate::plan::{Failure, Object, Page, PageRequest};
+use crate::plan::{Failure, Object, Page, PageRequest, Scope};
 
 /// How much smaller the next page is after one that failed; it doubles with each that doesn't.
 const SHRINK: u32 = 8;
@@ -21,10 +21,9 @@ pub(super) struct Paging {
     reach: u32,
     /// How many the latest one was to have.
     asked: u32,
-    /// Whether any object could be read so far.
-    has_read: bool,
-    detour: Option<Detour>,
-    /// Where the list stood before it went past an object, until it has gone on.
+    /// The search for an object that fails the list, and what the server says of it.
+    hunt: Option<(Hunt, Failure)>,
+    /// Until the server has taken the token that leads past them.
     passed: Option<Passed>,
 }
 
@@ -35,19 +34,11 @@ pub(super) enum Position {
     End,
 }
 
-/// A request that is not for the next page.
-#[derive(Debug)]
-enum Detour {
-    /// For the object that fails the list.
-    Hunt(Hunt, Failure),
-    /// For what comes after objects that a webhook doesn't convert: whether it converts others.
-    Neighbour(Vec<Unreadable>, Failure),
-}
-
+/// Objects that the list goes on after, and where it stood before.
 #[derive(Debug)]
 struct Passed {
-    before: Option<String>,
-    key: String,
+    before: Position,
+    objects: Vec<Unreadable>,
 }
 
 /// An object that can't be read, and what the server says of it.
@@ -73,7 +64,7 @@ pub(super) enum Turn {
 impl Paging {
     pub(super) fn at(position: Position) -> Self {
         let (reach, asked) = (u32::MAX, u32::MAX);
-        Self { position, reach, asked, has_read: false, detour: None, passed: None }
+        Self { position, reach, asked, hunt: None, passed: None }
     }
 
     pub(super) fn position(&self) -> &Position {
@@ -86,24 +77,18 @@ impl Paging {
 
     /// Whether the next request is for the next page.
     pub(super) fn is_on_course(&self) -> bool {
-        self.detour.is_none()
+        self.hunt.is_none()
     }
 
     /// Goes back to the first page.
     pub(super) fn rewind(&mut self) {
-        let Self { reach, has_read, .. } = *self;
-        *self = Self { reach, has_read, ..Self::at(Position::Next(None)) };
+        *self = Self { reach: self.reach, ..Self::at(Position::Next(None)) };
     }
 
     /// What to ask for now.
     pub(super) fn request(&mut self, limit_max: u32) -> PageRequest {
-        let after = match &self.detour {
-            Some(Detour::Hunt(hunt, _)) => Some(hunt.probe()),
-            Some(Detour::Neighbour(objects, _)) => objects.last().map(|object| object.key.clone()),
-            None => None,
-        };
-        let (continue_token, limit) = match (after, &self.position) {
-            (Some(key), _) => (Some(token::after(&key)), 1),
+        let (continue_token, limit) = match (&self.hunt, &self.position) {
+            (Some((hunt, _)), _) => (Some(token::after(&hunt.probe())), 1),
             (None, Position::Next(token)) => (token.clone(), self.reach.min(limit_max)),
             (None, Position::End) => (None, limit_max),
         };
@@ -111,110 +96,115 @@ impl Paging {
         PageRequest { continue_token, limit }
     }
 
+    /// The objects that the list has gone past for good, now that a page was answered.
+    pub(super) fn behind(&mut self) -> Vec<Unreadable> {
+        if self.is_on_course() {
+            self.passed.take().map_or(Vec::new(), |passed| passed.objects)
+        } else {
+            Vec::new()
+        }
+    }
+
     /// Takes in a page that was answered.
     pub(super) fn listed(&mut self, page: Page) -> Turn {
-        self.has_read |= !page.objects.is_empty();
-        match self.detour.take() {
-            Some(Detour::Hunt(hunt, failure)) => self.hunted(hunt.answered(true), failure),
-            Some(Detour::Neighbour(objects, _)) if self.has_read => self.pass(objects),
-            Some(Detour::Neighbour(_, failure)) => Turn::Hold(failure),
-            None => {
-                self.passed = None;
-                self.reach = self.reach.saturating_mul(2);
-                let token = page.continue_token.clone();
-                self.position = token.map_or(Position::End, |token| Position::Next(Some(token)));
-                Turn::Page(page)
-            }
+        if let Some((hunt, failure)) = self.hunt.take() {
+            return self.hunted(hunt.answered(true), failure);
         }
+        self.reach = self.reach.saturating_mul(2);
+        let token = page.continue_token.clone();
+        self.position = token.map_or(Position::End, |token| Position::Next(Some(token)));
+        Turn::Page(page)
     }
 
     /// Takes in that a page could not be answered.
     pub(super) fn failed(&mut self, failure: Failure, group: &str, resource: &str) -> Turn {
         // Anything but a 500 is the server's matter, and so is one that asks to wait.
-        if failure.code != Some(500) || failure.retry_after.is_some() {
+        if failure.code != Some(500) || failure.retry_after.is_some() || failure.scope() == Scope::Cluster {
             return Turn::Hold(failure);
         }
-        match self.detour.take() {
-            Some(Detour::Hunt(hunt, first)) => self.hunted(hunt.answered(false), first),
-            Some(Detour::Neighbour(_, first)) => Turn::Hold(first),
-            None => self.page_failed(failure, group, resource),
+        let named = named(&failure, group, resource);
+        let is_outage = failure.is_silence_of_webhook()
+            || named.iter().any(|unreadable| unreadable.failure.is_silence_of_webhook());
+        match self.hunt.take() {
+            // It says nothing of the object that is sought.
+            hunt @ Some(_) if is_outage => {
+                self.hunt = hunt;
+                Turn::Hold(failure)
+            }
+            Some((hunt, first)) => self.hunted(hunt.answered(false), first),
+            None if self.asked > 1 => {
+                self.reach = (self.asked / SHRINK).max(1);
+                if named.is_empty() || is_outage { Turn::Hold(failure) } else { Turn::AskOn }
+            }
+            None if is_outage => Turn::Hold(failure),
+            None if named.is_empty() => self.begin_hunt(failure),
+            None => self.pass(named),
         }
     }
 
-    fn page_failed(&mut self, failure: Failure, group: &str, resource: &str) -> Turn {
-        let named = named(&failure, group, resource);
-        let by_webhook = speaks_of_webhook(&failure);
-        let certain = !named.is_empty() && !by_webhook;
-        if self.asked > 1 {
-            self.reach = (self.asked / SHRINK).max(1);
-            return if certain { Turn::AskOn } else { Turn::Hold(failure) };
-        }
-        if certain {
-            return self.pass(named);
-        }
-        // What a webhook says of an object is believed only if others could be read: it may be down.
-        if !named.is_empty() {
-            self.detour = Some(Detour::Neighbour(named, failure));
-            return Turn::AskOn;
-        }
+    fn begin_hunt(&mut self, failure: Failure) -> Turn {
         let low = match &self.position {
             Position::Next(Some(token)) => token::key_before(token),
             Position::Next(None) | Position::End => Some(String::new()),
         };
-        match low {
-            Some(low) if self.has_read || !by_webhook => {
-                self.detour = Some(Detour::Hunt(Hunt::new(low), failure));
-                Turn::AskOn
-            }
-            Some(_) | None => Turn::Hold(failure),
-        }
+        let Some(low) = low else { return Turn::Hold(failure) };
+        self.hunt = Some((Hunt::new(low), failure));
+        Turn::AskOn
     }
 
     fn hunted(&mut self, hunted: Hunted, failure: Failure) -> Turn {
         match hunted {
             Hunted::Open(hunt) => {
-                self.detour = Some(Detour::Hunt(hunt, failure));
+                self.hunt = Some((hunt, failure));
                 Turn::AskOn
             }
-            Hunted::Found(key) => self.pass(vec![Unreadable { key, failure }]),
+            Hunted::Found(key) => self.pass(vec![Unreadable { key, failure: unnamed(failure) }]),
+            Hunted::Readable => {
+                // Repaired: but the page is one of the past, in which it never will be.
+                if let Position::Next(Some(token)) = &self.position
+                    && let Some(low) = token::key_before(token)
+                {
+                    self.position = Position::Next(Some(token::after(&low)));
+                }
+                Turn::Hold(failure)
+            }
             Hunted::Nothing => Turn::Hold(failure),
         }
     }
 
     /// Takes in that a token is not accepted, or not any more: goes on with the one that was given for it.
     pub(super) fn expired(&mut self, token: Option<String>) -> Turn {
-        let passed = self.passed.take();
-        match (self.detour.take(), passed, token) {
+        match (self.hunt.take(), self.passed.take(), token) {
             (None, None, None) => {
                 self.rewind();
                 Turn::AskOn
             }
-            (None, _, Some(token)) => {
+            (None, passed, Some(token)) => {
+                self.passed = passed;
                 self.position = Position::Next(Some(token));
                 Turn::AskOn
             }
-            (None, Some(Passed { before, key }), None) => {
-                self.position = Position::Next(before);
+            (None, Some(Passed { before, objects }), None) => {
+                self.position = before;
                 self.reach = 1;
+                let key = objects.last().map_or("one", |unreadable| &unreadable.key);
                 Turn::Hold(no_way_past(&format!("{key} can't be read")))
             }
-            (Some(Detour::Hunt(_, failure) | Detour::Neighbour(_, failure)), _, _) => {
+            (Some((_, failure)), _, _) => {
                 Turn::Hold(no_way_past(&format!("one that can't be read ({failure})")))
             }
         }
     }
 
-    /// Goes on after the last of these.
+    /// Goes on after the last of these. Those that were passed before are behind for good: their token was taken.
     fn pass(&mut self, objects: Vec<Unreadable>) -> Turn {
-        if let Some(last) = objects.last() {
-            let before = match &self.position {
-                Position::Next(token) => token.clone(),
-                Position::End => None,
-            };
-            self.position = Position::Next(Some(token::after(&last.key)));
-            self.passed = Some(Passed { before, key: last.key.clone() });
+        let Some(last) = objects.last() else { return Turn::AskOn };
+        let after = Position::Next(Some(token::after(&last.key)));
+        let before = std::mem::replace(&mut self.position, after);
+        match self.passed.replace(Passed { before, objects }) {
+            Some(passed) => Turn::Unreadable(passed.objects),
+            None => Turn::AskOn,
         }
-        Turn::Unreadable(objects)
     }
 }
 
@@ -248,9 +238,13 @@ fn named(failure: &Failure, group: &str, resource: &str) -> Vec<Unreadable> {
     named.collect()
 }
 
-/// How k8s.io/apiextensions-apiserver begins whatever goes wrong with a conversion.
-fn speaks_of_webhook(failure: &Failure) -> bool {
-    failure.message.contains("conversion webhook for")
+/// What is said of an object that was hunted for.
+fn unnamed(failure: Failure) -> Failure {
+    let message = format!(
+        "{} (the API server doesn't say which objects it can't read: there may be others before this one, and some between them that were not migrated; they are found once this one is repaired)",
+        failure.message
+    );
+    Failure { message, ..failure }
 }
 
 fn no_way_past(what: &str) -> Failure {

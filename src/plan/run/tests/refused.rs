@@ -219,7 +219,10 @@ fn a_webhook_that_is_down_is_asked_ever_more_rarely_although_the_end_of_the_list
         }
         let cause = Cause { field: "/registry/example.com/widgets/shop/a".to_owned(), ..Cause::default() };
         let details = Some(Details { causes: vec![cause], ..Details::default() });
-        Listing::Unreadable(Failure { details, ..failure(500, "conversion webhook for Widget failed") })
+        Listing::Unreadable(Failure {
+            details,
+            ..failure(500, "conversion webhook for v1, Kind=Widget failed: Post \"https://hook\": EOF")
+        })
     });
     let mut waits = Vec::new();
     for _ in 0..7 {
