@@ -117,6 +117,22 @@ impl Cluster {
         }
     }
 
+    /// Visits an object that is stored in the storage version, and has it converted, too, where another version is served:
+    /// whether that works the visit alone doesn't tell.
+    ///
+    /// # Access
+    /// `patch` and `get` on the resource.
+    pub async fn probe(&self, target: &Target, object: &Object) -> Outcome {
+        let outcome = self.visit(target, object).await;
+        let is_stored = matches!(outcome, Outcome::Rewritten(_) | Outcome::Unchanged);
+        let Some(version) = target.other_versions().next().filter(|_| is_stored) else { return outcome };
+        let path = Request::new(url_path(target, version, object.namespace.as_deref()));
+        match self.look(&path, object).await {
+            Err(failure) if failure.is_silence_of_webhook() => Outcome::Deferred(failure),
+            Ok(()) | Err(_) => outcome,
+        }
+    }
+
     async fn look(&self, path: &Request, object: &Object) -> Result<(), Failure> {
         self.call::<PartialObject>(path.get_metadata(&object.name, &GetParams::default())).await.map(|_| ())
     }

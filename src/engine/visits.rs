@@ -87,7 +87,11 @@ impl Engine {
 
     async fn fly(&self, target: &Target, visit: Visit, permit: Permit) -> Landed {
         let sent = Instant::now();
-        let outcome = self.cluster.visit(target, visit.object()).await;
+        let outcome = if visit.is_probe() {
+            self.cluster.probe(target, visit.object()).await
+        } else {
+            self.cluster.visit(target, visit.object()).await
+        };
         let took = sent.elapsed();
         self.cluster.metrics().visited(&target.resource().to_string(), &outcome, took);
         Landed { visit, outcome, permit, took }

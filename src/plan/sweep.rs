@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::api::{Checkpoint, CheckpointPhase, RefusedObject};
 
-use super::visit::{Effect, Postponed};
+use super::visit::{Effect, Postponed, Successes};
 use super::{Memory, Object, Outcome, Refusals, Tally, Target, Visit};
 use paging::{Paging, Position};
 
@@ -29,8 +29,7 @@ pub struct Sweep {
     pending: VecDeque<Object>,
     postponed: Vec<Postponed>,
     in_flight: usize,
-    /// Visits that the server answered as hoped, in this sweep.
-    successes: u64,
+    successes: Successes,
     /// The object of the latest such visit: visited again to tell a server that is down from an object that it can't take.
     witness: Option<Object>,
     /// Whether the list was gone through for a witness since the latest success.
@@ -93,7 +92,7 @@ impl Sweep {
             pending: VecDeque::new(),
             postponed: Vec::new(),
             in_flight: 0,
-            successes: 0,
+            successes: Successes::default(),
             witness: None,
             sought: false,
             deferred_in_a_row: 0,
@@ -186,7 +185,8 @@ impl Sweep {
         self.watch_rights(&outcome);
         match visit.judge(outcome, self.successes, now) {
             Effect::Stored { object, resource_version, rewritten } => {
-                self.successes += 1;
+                self.successes.visits += 1;
+                self.successes.probes += u64::from(is_probe);
                 self.sought = false;
                 self.memory.remember(&object.uid, &resource_version);
                 if !is_probe {
@@ -262,7 +262,7 @@ impl Sweep {
         self.paging.rewind();
         self.refusals = Refusals::default();
         // Where nothing was visited in this process, the counts are those of before a restart.
-        self.tally.starts_over(self.is_confirm(), self.successes == 0);
+        self.tally.starts_over(self.is_confirm(), self.successes.visits == 0);
     }
 
     /// All pages up to here are listed: a restart may go on here.

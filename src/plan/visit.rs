@@ -51,14 +51,30 @@ pub(super) enum Effect {
     ProbeDeferred,
 }
 
+/// What the server answered as hoped in a sweep.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Successes {
+    /// Visits, probes among them.
+    pub(super) visits: u64,
+    /// Probes alone: a visit of an object that is current needs no conversion, but a probe asks for one.
+    pub(super) probes: u64,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Tries {
     attempts: u32,
     refusals: u32,
     strikes: u32,
     conflicts: u32,
-    /// The sweep's count of successes when the last attempt was deferred.
-    deferred_at: Option<u64>,
+    /// When the last attempt was deferred.
+    deferred: Option<Deferred>,
+}
+
+/// How far the sweep was when an attempt was deferred, and whether that was for a conversion webhook that did not answer.
+#[derive(Clone, Copy, Debug)]
+struct Deferred {
+    at: Successes,
+    by_silence: bool,
 }
 
 impl Visit {
@@ -77,12 +93,13 @@ impl Visit {
     }
 
     /// Whether it only asks if the server answers at all.
-    pub(super) fn is_probe(&self) -> bool {
+    #[must_use]
+    pub fn is_probe(&self) -> bool {
         self.probe
     }
 
-    /// What `outcome` comes to, `successes` visits having succeeded in this sweep until now.
-    pub(super) fn judge(self, outcome: Outcome, successes: u64, now: Duration) -> Effect {
+    /// What `outcome` comes to, after so many successes in this sweep.
+    pub(super) fn judge(self, outcome: Outcome, successes: Successes, now: Duration) -> Effect {
         let Self { object, mut tries, probe } = self;
         tries.attempts += 1;
         let (failure, given_up) = match outcome {
@@ -108,10 +125,12 @@ impl Visit {
                 // A failure counts against the object only if others succeeded since its last one. Where etcd stores
                 // nothing, objects that need no write succeed all the time.
                 let is_outage = failure.scope() == Scope::Cluster;
-                if !is_outage && tries.deferred_at.is_none_or(|then| successes > then) {
+                let by_silence = failure.is_silence_of_webhook();
+                let tells = |then: Deferred| then.at.telling(by_silence) < successes.telling(by_silence);
+                if !is_outage && tries.deferred.is_none_or(tells) {
                     tries.strikes += 1;
                 }
-                tries.deferred_at = Some(successes);
+                tries.deferred = Some(Deferred { at: successes, by_silence });
                 let patient = matches!(failure.code, Some(429 | 503));
                 let given_up = tries.strikes >= if patient { STRIKES_PATIENT_MAX } else { STRIKES_MAX };
                 (failure, given_up)
@@ -127,8 +146,10 @@ impl Visit {
 
 impl Postponed {
     /// Whether only a success elsewhere could show that the failure is the object's own.
-    pub(super) fn needs_witness(&self, successes: u64) -> bool {
-        self.tries.deferred_at == Some(successes)
+    pub(super) fn needs_witness(&self, successes: Successes) -> bool {
+        self.tries.deferred.is_some_and(|deferred| {
+            deferred.at.telling(deferred.by_silence) == successes.telling(deferred.by_silence)
+        })
     }
 
     pub(super) fn is_of(&self, object: &Object) -> bool {
@@ -137,6 +158,13 @@ impl Postponed {
 
     pub(super) fn into_visit(self) -> Visit {
         Visit { object: self.object, tries: self.tries, probe: false }
+    }
+}
+
+impl Successes {
+    /// Those that show that a failure is not everybody's.
+    fn telling(self, by_silence: bool) -> u64 {
+        if by_silence { self.probes } else { self.visits }
     }
 }
 

@@ -206,6 +206,46 @@ fn a_server_that_goes_down_after_a_success_makes_no_object_refused() {
     assert_eq!((sweep.refusals().total(), sweep.tally().progress().visited), (0, 1));
 }
 
+/// What a server says whose conversion webhook is gone.
+fn silence() -> Outcome {
+    Outcome::Deferred(failure(
+        500,
+        "conversion webhook for v1, Kind=Widget failed: Post \"https://hook\": EOF",
+    ))
+}
+
+/// Drives a sweep on a server whose webhook doesn't answer for the objects whose names begin with `old`; for a probe it
+/// does only if it `converts`.
+fn drive_without_a_webhook(sweep: &mut Sweep, converts: bool) {
+    let mut now = Duration::ZERO;
+    for _ in 0..200 {
+        let visit = sweep.next(now).or_else(|| {
+            now = sweep.next_due()?;
+            sweep.next(now)
+        });
+        let Some(visit) = visit else { break };
+        let needs_conversion = visit.object().name.starts_with("old") || (visit.is_probe() && !converts);
+        sweep.record(visit, if needs_conversion { silence() } else { Outcome::Unchanged }, now);
+    }
+}
+
+#[test]
+fn a_webhook_that_doesnt_answer_is_held_against_no_object_although_others_need_no_conversion() {
+    let mut sweep = first(&["a", "old-1", "b", "old-2", "c", "d", "e", "f", "g"]);
+    drive_without_a_webhook(&mut sweep, false);
+    assert_eq!((sweep.refusals().total(), sweep.tally().progress().unchanged), (0, 7));
+    drive(&mut sweep, 100, |_| Outcome::Unchanged);
+    assert_eq!(unconfirmed(sweep).tally().progress().unchanged, 9);
+}
+
+#[test]
+fn one_that_silences_a_webhook_while_it_converts_another_is_refused() {
+    let mut sweep = first(&["a", "old-1", "b"]);
+    drive_without_a_webhook(&mut sweep, true);
+    let Conclusion::Refused(sweep) = sweep.conclude() else { panic!("not refused") };
+    assert_eq!((sweep.refusals().total(), sweep.refusals().listed()[0].name.as_str()), (1, "old-1"));
+}
+
 #[test]
 fn failing_objects_at_the_start_of_a_list_keep_none_of_the_others_waiting() {
     const BAD: [&str; 8] = ["a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8"];

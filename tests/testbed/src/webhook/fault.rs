@@ -16,6 +16,8 @@ pub enum Fault {
     Slow(Duration),
     /// HTTP 500 for what has no `metadata.name`: parts of objects, which the server sends for server-side apply.
     FailFragments,
+    /// HTTP 500 for whatever has this name in it, as of a webhook that crashes on it.
+    CrashOn(String),
     /// One object can't be converted.
     Refuse {
         /// Name of the object.
@@ -60,9 +62,16 @@ impl Fault {
             Self::FailFragments if objects.iter().any(|object| object["metadata"]["name"].is_null()) => {
                 Err(StatusCode::INTERNAL_SERVER_ERROR)
             }
-            Self::FailFragments | Self::Refuse { .. } | Self::AnnotateSpec { .. } | Self::Grow { .. } => {
-                Ok(())
+            Self::CrashOn(name)
+                if objects.iter().any(|object| object["metadata"]["name"] == name.as_str()) =>
+            {
+                Err(StatusCode::INTERNAL_SERVER_ERROR)
             }
+            Self::FailFragments
+            | Self::CrashOn(_)
+            | Self::Refuse { .. }
+            | Self::AnnotateSpec { .. }
+            | Self::Grow { .. } => Ok(()),
         }
     }
 
@@ -83,6 +92,7 @@ impl Fault {
             Self::Status(_)
             | Self::Slow(_)
             | Self::FailFragments
+            | Self::CrashOn(_)
             | Self::Refuse { .. }
             | Self::AnnotateSpec { .. }
             | Self::Grow { .. } => Ok(converted),
