@@ -71,16 +71,26 @@ impl<'a> Product<'a> {
             .await
     }
 
-    /// The pod that works: its name is the first part of the holder's.
+    /// The pod that works.
     pub(crate) async fn leader(&self) -> Pod {
-        let leases: Api<Lease> = Api::namespaced(self.cluster.client.clone(), NAMESPACE);
+        self.cluster.until("a pod that is ready to hold the Lease", async || self.ready_holder().await).await
+    }
+
+    /// Waits until another pod works than this one: any other, as one that has just been created bids like the rest.
+    pub(crate) async fn successor_of(&self, leader: &Pod) {
         self.cluster
-            .until("a pod that is ready to hold the Lease", async || {
-                let holder = leases.get(LEASE).await.ok()?.spec?.holder_identity?;
-                let (name, _) = holder.split_once('_')?;
-                self.all_pods().await.into_iter().find(|pod| pod.name_any() == name && is_ready(pod))
+            .until("another pod that is ready to hold the Lease", async || {
+                self.ready_holder().await.filter(|holder| holder.uid() != leader.uid()).map(drop)
             })
-            .await
+            .await;
+    }
+
+    /// The pod that holds the Lease, if it is ready: its name is the first part of the holder's.
+    async fn ready_holder(&self) -> Option<Pod> {
+        let leases: Api<Lease> = Api::namespaced(self.cluster.client.clone(), NAMESPACE);
+        let holder = leases.get(LEASE).await.ok()?.spec?.holder_identity?;
+        let (name, _) = holder.split_once('_')?;
+        self.all_pods().await.into_iter().find(|pod| pod.name_any() == name && is_ready(pod))
     }
 
     /// Kills a pod: its processes get no time to tidy up.
