@@ -59,13 +59,25 @@ fn spec_names_every_exit_code() {
 }
 
 #[test]
+fn every_document_is_in_the_list_of_documents() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let list = fs::read_to_string(docs.join("README.md")).unwrap();
+    let names = fs::read_dir(docs).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let missing: Vec<_> =
+        names.filter(|name| name != "README.md" && !list.contains(&format!("]({name}): "))).collect();
+    assert!(missing.is_empty(), "docs/README.md lacks {missing:?}");
+}
+
+#[test]
 fn every_link_between_documents_leads_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut documents: Vec<PathBuf> = ["README.md", "CHANGELOG.md", "manifests/charts/restow/README.md"]
         .iter()
         .map(|name| root.join(name))
         .collect();
-    documents.extend(fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+    for directory in ["docs", "docs/runbooks"] {
+        documents.extend(fs::read_dir(root.join(directory)).unwrap().map(|entry| entry.unwrap().path()));
+    }
     documents.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     let mut followed = 0;
     for document in documents {

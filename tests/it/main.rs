@@ -46,6 +46,7 @@ mod migrates;
 mod misuse;
 mod monitoring;
 mod oneshot;
+mod operations;
 mod outages;
 mod policy;
 mod rbac;
