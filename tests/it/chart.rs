@@ -15,7 +15,9 @@ use testbed::control_plane::{ControlPlane, Options};
 use testbed::crd::{self, Fixture};
 
 use crate::manifests::{accepts, documents, know_monitors, path, render, succeeds, text};
-use crate::scene::{eventually, install, manifests};
+use crate::scene::{BINARY, eventually, install, manifests};
+
+const RULES: &str = include_str!("../../manifests/monitoring/rules.yaml");
 
 /// Labels that Helm's conventions ask for and the manifests don't have.
 const OF_HELM: [&str; 4] = [
@@ -30,9 +32,10 @@ const ALL: &str = "
 global:
   imagePullSecrets: [{name: pull}]
   priorityClassName: system-cluster-critical
+  leaderElection: {leaseDuration: 60s, renewDeadline: 40s, retryPeriod: 15s}
   commonLabels: {team: storage}
 replicaCount: 2
-strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}
+strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}
 podDisruptionBudget: {enabled: true, minAvailable: 50%}
 image: {repository: registry.example.com/restow, tag: '1', pullPolicy: Always}
 fullnameOverride: mover
@@ -46,7 +49,7 @@ tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]
 affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: k, operator: Exists}]}]}}}
 topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {i: j}}}]
 networkPolicy: {enabled: true}
-prometheus: {podmonitor: {enabled: true, interval: 30s, labels: {o: p}}}
+prometheus: {podmonitor: {enabled: true, interval: 30s, labels: {o: p}}, prometheusrule: {enabled: true, labels: {q: r}}}
 ";
 
 #[test]
@@ -92,12 +95,48 @@ async fn with_everything_switched_on_the_server_takes_what_is_rendered() {
         let file = plane.new_path("rendered.yaml");
         let rendered = rendered(&args);
         let kinds: Vec<_> = documents(&rendered).iter().map(|object| text(&object["kind"])).collect();
-        for kind in ["Deployment", "PodDisruptionBudget", "NetworkPolicy"] {
+        for kind in ["Deployment", "PodDisruptionBudget", "NetworkPolicy", "PrometheusRule"] {
             assert!(kinds.contains(&kind.to_owned()), "{case}: {kinds:?} lack {kind}");
         }
+        let rules =
+            documents(&rendered).into_iter().find(|object| object["kind"] == "PrometheusRule").unwrap();
+        assert_eq!(rules["spec"], documents(RULES)[0], "{case}");
         fs::write(&file, rendered).unwrap();
         accepts(plane, &["-f", path(&file)]).await;
     }
+}
+
+/// The flags as the binary takes them: it gets as far as missing a cluster.
+#[test]
+fn the_times_of_the_election_and_the_replicas_are_those_of_the_values() {
+    let times = ["leaseDuration=60s", "renewDeadline=40s", "retryPeriod=15s"];
+    let set = times.map(|time| format!("global.leaderElection.{time}")).join(",");
+    let deployment = |args: &[&str]| {
+        let rendered = documents(&rendered(args)).into_iter();
+        let mut of_kind = rendered.filter(|object| object["kind"] == "Deployment");
+        of_kind.next().unwrap()
+    };
+    let args = |deployment: &Value| -> Vec<String> {
+        deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(text)
+            .collect()
+    };
+    let chosen = deployment(&["--set", &set, "--set", "replicaCount=2"]);
+    assert_eq!(chosen["spec"]["replicas"].as_f64(), Some(2.0));
+    let ran = |args: &[String]| {
+        let mut restow = Command::new(BINARY);
+        let output = restow.args(args).env("KUBECONFIG", "/nowhere/at/all").output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = ran(&args(&chosen));
+    assert_eq!(code, Some(1), "{said}");
+    let contradictory = deployment(&["--set", "global.leaderElection.leaseDuration=5s"]);
+    let (code, said) = ran(&args(&contradictory));
+    assert_eq!(code, Some(2), "{said}");
+    assert_eq!(args(&deployment(&[])), ["controller"]);
 }
 
 #[test]
@@ -126,6 +165,7 @@ fn values_that_can_not_be_meant_are_refused() {
         ("image.pullPolicy=Sometimes", "pullPolicy"),
         ("image.digest=sha256:abc", "digest"),
         ("replicaCount=-1", "replicaCount"),
+        ("global.leaderElection.leaseDuration=soon", "leaseDuration"),
         ("podLabels.a=7", "podLabels"),
         ("prometheus.podmonitor.enabled=true,prometheus.servicemonitor.enabled=true", "twice"),
     ] {

@@ -18,6 +18,9 @@ fn the_generated_files_are_what_their_sources_say() {
     settle("install.yaml", &render(&manifests().join("default")));
     settle("charts/restow/templates/crd.yaml", &crd_template(&crd));
     settle("charts/restow/README.md", &chart_readme());
+    let rules = fs::read_to_string(manifests().join("monitoring/rules.yaml")).unwrap();
+    settle("components/monitoring/prometheus-rule/prometheus-rule.yaml", &prometheus_rule(&rules));
+    settle("charts/restow/files/rules.yaml", &rules);
     settle("gitops/argo-cd/argocd-cm.yaml", &argo_cd_settings());
     let targets = printed(&["rbac", "crontabs.example.com"]);
     settle("samples/targets.yaml", &format!("# restow rbac crontabs.example.com\n{targets}"));
@@ -42,6 +45,16 @@ fn crd_template(crd: &str) -> String {
     let labels = "\n  labels:\n    {{- include \"restow.labels\" . | nindent 4 }}";
     let (head, rest) = crd.split_once("\n  labels:\n    app.kubernetes.io/name: restow").expect("the labels");
     format!("{{{{- if .Values.crds.enabled }}}}\n{head}{keep}{labels}{rest}{{{{- end }}}}\n")
+}
+
+/// The alerts as an object of the Prometheus operator.
+fn prometheus_rule(rules: &str) -> String {
+    let (comment, groups) = rules.split_once('\n').expect("a comment");
+    let groups = groups.trim_end().replace('\n', "\n  ");
+    format!(
+        "{comment}\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: restow\n  \
+         namespace: restow-system\n  labels:\n    app.kubernetes.io/name: restow\nspec:\n  {groups}\n"
+    )
 }
 
 /// What Argo CD's own ConfigMap is to have besides.

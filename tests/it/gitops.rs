@@ -11,7 +11,7 @@ use testbed::control_plane::ControlPlane;
 use testbed::judge::{self, Verdict};
 use testbed::objects::Batch;
 
-use crate::manifests::{accepts, path, succeeds};
+use crate::manifests::{accepts, know, path, succeeds};
 use crate::policy::Policy;
 use crate::scene::{Scene, eventually, install, manifests};
 
@@ -175,12 +175,7 @@ async fn know_namespaces(plane: &ControlPlane) {
 async fn know_flux(plane: &ControlPlane) {
     let (module, file) = FLUX;
     let definition = downloaded(module).expect("the sources of Flux, which Go downloads").join(file);
-    succeeds(plane, &["apply", "--server-side", "-f", path(&definition)]).await;
-    eventually("the kind to be served", async || {
-        let listed = plane.kubectl(&["get", "kustomizations.kustomize.toolkit.fluxcd.io"]).await.unwrap();
-        listed.status.success().then_some(())
-    })
-    .await;
+    know(plane, &definition, "kustomizations.kustomize.toolkit.fluxcd.io").await;
 }
 
 /// What kstatus and Argo CD say of the scene's migration as it is on the server.

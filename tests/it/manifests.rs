@@ -7,20 +7,24 @@ use std::process::{Command, Output};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::{Value, json};
 use testbed::access;
-use testbed::binaries::Program;
+use testbed::binaries::{Program, downloaded};
 use testbed::control_plane::ControlPlane;
 
 use crate::scene::{BINARY, eventually, install, manifests};
 
 /// The components, each with the number of objects that it adds.
-const COMPONENTS: [(&str, usize); 6] = [
+const COMPONENTS: [(&str, usize); 7] = [
     ("ha", 1),
     ("job", 1),
     ("monitoring/pod-monitor", 1),
+    ("monitoring/prometheus-rule", 1),
     ("monitoring/service-monitor", 2),
     ("network-policy", 1),
     ("wildcard-rbac", 1),
 ];
+
+/// Where its definitions come from.
+const PROMETHEUS_OPERATOR: &str = "github.com/prometheus-operator/prometheus-operator@v0.85.0";
 
 #[tokio::test]
 async fn the_default_with_all_components_is_accepted_by_the_server() {
@@ -28,8 +32,15 @@ async fn the_default_with_all_components_is_accepted_by_the_server() {
     know_monitors(plane).await;
     let rendered = render_with(&COMPONENTS.map(|(component, _)| component));
     let kinds: Vec<_> = documents(&rendered).iter().map(|object| text(&object["kind"])).collect();
-    for kind in ["Deployment", "Job", "NetworkPolicy", "PodDisruptionBudget", "PodMonitor", "ServiceMonitor"]
-    {
+    for kind in [
+        "Deployment",
+        "Job",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "PodMonitor",
+        "PrometheusRule",
+        "ServiceMonitor",
+    ] {
         assert!(kinds.contains(&kind.to_owned()), "{kinds:?} lack {kind}");
     }
     let file = plane.new_path("rendered.yaml");
@@ -163,28 +174,24 @@ async fn installed() -> &'static ControlPlane {
     plane
 }
 
-/// Makes the kinds of the Prometheus operator known, whatever is in them.
+/// Makes the kinds of the Prometheus operator known, as it defines them.
 pub(crate) async fn know_monitors(plane: &ControlPlane) {
-    for (kind, plural) in [("PodMonitor", "podmonitors"), ("ServiceMonitor", "servicemonitors")] {
-        let name = format!("{plural}.monitoring.coreos.com");
-        let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-        let crd = json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": name },
-            "spec": {
-                "group": "monitoring.coreos.com", "scope": "Namespaced", "names": { "kind": kind, "plural": plural },
-                "versions": [{
-                    "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
-                }],
-            },
-        });
-        let file = plane.new_path("crd.json");
-        fs::write(&file, crd.to_string()).unwrap();
-        succeeds(plane, &["apply", "-f", path(&file)]).await;
-        eventually("the kind to be served", async || {
-            plane.kubectl(&["get", &name]).await.unwrap().status.success().then_some(())
-        })
-        .await;
+    let sources = downloaded(PROMETHEUS_OPERATOR).expect("the operator's sources, which Go downloads");
+    for kind in ["podmonitors", "prometheusrules", "servicemonitors"] {
+        let definition = format!("example/prometheus-operator-crd/monitoring.coreos.com_{kind}.yaml");
+        know(plane, &sources.join(definition), &format!("{kind}.monitoring.coreos.com")).await;
     }
+}
+
+/// Applies a definition, and waits until `kind` is served.
+pub(crate) async fn know(plane: &ControlPlane, definition: &Path, kind: &str) {
+    // Two tests may do so at once, and one of them be told so.
+    eventually(kind, async || {
+        let apply = ["apply", "--server-side", "-f", path(definition)];
+        let applied = plane.kubectl(&apply).await.unwrap().status.success();
+        (applied && plane.kubectl(&["get", kind]).await.unwrap().status.success()).then_some(())
+    })
+    .await;
 }
 
 /// Asserts that the server would take what `source` names, without a word.
