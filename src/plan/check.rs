@@ -13,8 +13,16 @@ use event::Cast;
 use search::{Found, search};
 use world::Rules;
 
-const NOTHING: Cast =
-    Cast { moves: 0, writers: false, faults: false, restarts: false, sleeps: false, events: 0 };
+const NOTHING: Cast = Cast {
+    moves: 0,
+    swings: false,
+    writers: false,
+    faults: false,
+    restarts: false,
+    seals: false,
+    sleeps: false,
+    events: 0,
+};
 
 /// How many more events than usual are played, from the environment.
 fn more() -> usize {
@@ -46,7 +54,16 @@ fn breaks(what: &str, rules: Rules, cast: Cast) {
 
 #[test]
 fn nothing_goes_wrong_whatever_happens() {
-    let cast = Cast { moves: 2, writers: true, faults: true, restarts: true, sleeps: true, events: 2 };
+    let cast = Cast {
+        moves: 2,
+        swings: true,
+        writers: true,
+        faults: true,
+        restarts: true,
+        seals: true,
+        sleeps: true,
+        events: 2,
+    };
     holds("everything", Rules::default(), cast);
 }
 
@@ -89,7 +106,7 @@ fn without_the_generations_a_visit_in_the_other_version_is_remembered() {
 #[test]
 fn without_a_confirm_what_a_restart_skipped_is_left_behind() {
     let rules = Rules { confirms: false, ..Rules::default() };
-    breaks("no confirm", rules, Cast { faults: true, restarts: true, events: 2, ..NOTHING });
+    breaks("no confirm", rules, Cast { faults: true, restarts: true, seals: true, events: 2, ..NOTHING });
 }
 
 #[test]

@@ -220,7 +220,11 @@ impl Run {
         if drift == Drift::Conversion && self.status.observed_generation == Some(seen.generation) {
             return Some(Step::Hold(sentence::conversion_changed(seen.spec), None));
         }
-        if drift != Drift::None || unwanted {
+        if drift != Drift::None {
+            self.drifted();
+            return None;
+        }
+        if unwanted {
             self.abandon();
             return None;
         }
@@ -334,6 +338,14 @@ impl Run {
             (None, None) => return None,
         };
         Some(Step::Hold(finding, Some(now.uptime + wait)))
+    }
+
+    /// The CRD is another one, or may have been for a while: what was seen of the servers is void.
+    fn drifted(&mut self) {
+        self.abandon();
+        if let Some(checkpoint) = &mut self.status.checkpoint {
+            checkpoint.api_servers_heard = false;
+        }
     }
 
     fn abandon(&mut self) {

@@ -20,6 +20,8 @@ pub(super) enum Event {
     /// The watch shows the CRD as it was at that place of its history.
     Deliver(usize),
     MoveFlag,
+    /// The flag moves away and back.
+    SwingFlag,
     Write(&'static str, String),
     Create(String),
     Recreate(&'static str, String),
@@ -34,9 +36,12 @@ pub(super) enum Event {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cast {
     pub(super) moves: usize,
+    pub(super) swings: bool,
     pub(super) writers: bool,
     pub(super) faults: bool,
     pub(super) restarts: bool,
+    /// Whether restow has a key for its checkpoints, which costs no event.
+    pub(super) seals: bool,
     pub(super) sleeps: bool,
     /// How many of those in all.
     pub(super) events: usize,
@@ -53,6 +58,7 @@ impl Event {
             | Self::Expire(_)
             | Self::MoveUnderTrim
             | Self::MoveFlag
+            | Self::SwingFlag
             | Self::Write(..)
             | Self::Create(_)
             | Self::Recreate(..)
@@ -65,6 +71,7 @@ impl Event {
     pub(super) fn passes_by(&self) -> bool {
         match self {
             Self::MoveFlag
+            | Self::SwingFlag
             | Self::Write(..)
             | Self::Create(_)
             | Self::Recreate(..)
@@ -95,6 +102,7 @@ impl fmt::Display for Event {
             Self::Tick(false) => f.write_str("time passes, the servers still lag"),
             Self::Deliver(place) => write!(f, "the watch shows generation {place}"),
             Self::MoveFlag => f.write_str("the flag moves"),
+            Self::SwingFlag => f.write_str("the flag moves away and back"),
             Self::Write(name, version) => write!(f, "a client writes {name}, encoded in {version}"),
             Self::Create(version) => write!(f, "a client creates c, encoded in {version}"),
             Self::Recreate(name, version) => write!(f, "{name} is created anew, encoded in {version}"),

@@ -9,8 +9,8 @@ use super::world::{Rules, World};
 use crate::api::{Reason, StorageMigrationSpec, StorageMigrationStatus};
 use crate::plan::sample::{at, failure, look, spec};
 use crate::plan::{
-    Crd, CrdRecord, Limits, Listing, Moment, Object, Observation, Outcome, PageRequest, Reading, Rights, Run,
-    Seal, Step, Surroundings, Trim, Written, read_visit,
+    Crd, CrdRecord, Finding, Limits, Listing, Moment, Object, Observation, Outcome, PageRequest, Reading,
+    Rights, Run, Seal, Step, Surroundings, Trim, Written, read_visit,
 };
 
 pub(super) struct Story {
@@ -19,9 +19,11 @@ pub(super) struct Story {
     run: Run,
     record: CrdRecord,
     spec: StorageMigrationSpec,
-    /// Only where restow restarts: to make one at each step takes long.
+    /// Only where a checkpoint may be taken up: to make one at each step takes long.
     seal: Option<Seal>,
     step: Step,
+    /// The status as it was written last, and the one before.
+    written: StorageMigrationStatus,
     before: StorageMigrationStatus,
     /// What the run remembers as stored: its own memory is hashed at random, and can't be compared.
     remembered: Vec<String>,
@@ -41,8 +43,9 @@ impl Story {
             cast,
             run: Run::new(StorageMigrationStatus::default()),
             spec: spec(),
-            seal: cast.restarts.then(|| Seal::new(&[7; 64], "migration")),
+            seal: cast.seals.then(|| Seal::new(&[7; 64], "migration")),
             step: Step::Review,
+            written: StorageMigrationStatus::default(),
             before: StorageMigrationStatus::default(),
             remembered: Vec::new(),
             has_listed: false,
@@ -87,13 +90,16 @@ impl Story {
     }
 
     fn extras(&self, encodings: &[String], all: &mut Vec<Event>) {
-        let Cast { moves, writers, faults, restarts, sleeps, .. } = self.cast;
+        let Cast { moves, swings, writers, faults, restarts, sleeps, .. } = self.cast;
         let played = |is: fn(&Event) -> bool| self.played.iter().filter(|e| is(e)).count();
         if played(|e| matches!(e, Event::MoveFlag | Event::MoveUnderTrim)) < moves {
             all.push(Event::MoveFlag);
             if self.step == Step::Trim {
                 all.push(Event::MoveUnderTrim);
             }
+        }
+        if swings && played(|e| matches!(e, Event::SwingFlag)) == 0 {
+            all.push(Event::SwingFlag);
         }
         if writers {
             for version in encodings {
@@ -135,7 +141,10 @@ impl Story {
     pub(super) fn play(&mut self, event: &Event) {
         let is_waiting = matches!(self.step, Step::Hold(..));
         match event {
-            Event::Act(version) => self.act(version.as_deref()),
+            Event::Act(version) => {
+                self.act(version.as_deref());
+                self.tell();
+            }
             Event::Refuse => self.visit(&|_, _| Err(failure(403, "denied by policy"))),
             Event::LoseAnswer(version) => self.visit(&|world, object| {
                 world.touch(&object.name, version);
@@ -146,6 +155,10 @@ impl Story {
             Event::Tick(quick) => self.world.tick(*quick),
             Event::Deliver(place) => self.see(self.world.seen_at(*place).clone()),
             Event::MoveFlag => self.world.move_flag(),
+            Event::SwingFlag => {
+                self.world.move_flag();
+                self.world.move_flag();
+            }
             Event::Write(name, version) => self.world.write(name, version),
             Event::Create(version) => self.world.create("c", version),
             Event::Recreate(name, version) => self.world.create(name, version),
@@ -173,8 +186,15 @@ impl Story {
         played.sort();
         let _ = write!(
             text,
-            "{:?}{:?}{:?}{:?}{:?}{}{:?}",
-            self.world, self.record, self.step, self.before, self.remembered, self.has_listed, played
+            "{:?}{:?}{:?}{:?}{:?}{:?}{}{:?}",
+            self.world,
+            self.record,
+            self.step,
+            self.written,
+            self.before,
+            self.remembered,
+            self.has_listed,
+            played
         );
         text
     }
@@ -198,14 +218,27 @@ impl Story {
 
     fn decide(&mut self) {
         let now = at(self.world.secs);
-        self.before = self.run.status().clone();
         let (run, seen) = self.split();
-        let step = run.decide(&seen, now);
-        let finding = if let Step::Hold(finding, _) = &step { finding.clone() } else { run.phase(now) };
-        if step != Step::Review {
-            run.report(&seen, &finding, now);
+        self.step = run.decide(&seen, now);
+        if let Step::Hold(finding, _) = &self.step {
+            let finding = finding.clone();
+            self.report(&finding);
         }
-        self.step = step;
+    }
+
+    /// Reports what restow did, as the engine does: before anything is decided by it. A review alone says nothing yet.
+    fn tell(&mut self) {
+        if self.step != Step::Review {
+            let finding = self.run.phase(at(self.world.secs));
+            self.report(&finding);
+        }
+    }
+
+    fn report(&mut self, finding: &Finding) {
+        let now = at(self.world.secs);
+        let (run, seen) = self.split();
+        run.report(&seen, finding, now);
+        self.before = std::mem::replace(&mut self.written, self.run.status().clone());
     }
 
     fn act(&mut self, version: Option<&str>) {
@@ -317,8 +350,9 @@ impl Story {
     }
 
     fn restart(&mut self, early: bool) {
-        let status = if early { self.before.clone() } else { self.run.status().clone() };
-        self.run = Run::new(status);
+        let status = if early { &self.before } else { &self.written };
+        self.run = Run::new(status.clone());
+        self.written = status.clone();
         self.record = CrdRecord::new(self.world.crd().clone(), at(self.world.secs));
         self.remembered.clear();
         self.has_listed = false;

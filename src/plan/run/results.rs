@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Run, State};
 use crate::api::{Reason, StoredVersions};
 use crate::plan::{
-    ApiServers, CompleteSweep, CrdRecord, Failure, Finding, Listing, Look, Moment, Observation, Seal,
+    ApiServers, CompleteSweep, CrdRecord, Drift, Failure, Finding, Listing, Look, Moment, Observation, Seal,
     Surroundings, Sweep, Trim, TrimVerdict, Verdict, checkpoint, judge, judge_trim, report, sentence,
 };
 
@@ -111,6 +111,12 @@ impl Run {
     pub fn inspected(&mut self, seen: &Observation<'_>, servers: &ApiServers, look: Look, now: Moment) {
         self.health.succeeded();
         let Some(record) = seen.crd else { return };
+        if let State::Accepted(sweep) | State::Unconfirmed(sweep) = &self.state
+            && sweep.target().drift(record) != Drift::None
+        {
+            // What was seen of the servers so far says nothing of this CRD. The guard is asked next.
+            return;
+        }
         let quiet_for = record.quiet_for(now);
         let servers = self.take_in(servers, seen);
         self.servers.look(&servers, look, seen.settle);
@@ -148,7 +154,7 @@ impl Run {
     /// is to be left alone the run ends here, having passed the same guard.
     pub fn judge_trim(&mut self, seen: &Observation<'_>, servers: &ApiServers, now: Moment) -> Option<Trim> {
         let Some(record) = seen.crd else {
-            self.abandon();
+            self.drifted();
             return None;
         };
         let complete = match std::mem::replace(&mut self.state, State::Idle) {
@@ -180,7 +186,7 @@ impl Run {
                 let finding = sentence::waiting_for_servers(&silent, &[], seen.settle);
                 self.pause(finding, INSPECT_AGAIN, seen, now);
             }
-            TrimVerdict::Drifted => self.abandon(),
+            TrimVerdict::Drifted => self.drifted(),
         }
         None
     }

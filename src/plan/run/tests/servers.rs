@@ -1,7 +1,7 @@
 //! Scripts of API servers that sleep: who is waited for, and for how long.
 
 use super::stage::Stage;
-use super::{CONFIRM, SWEEP, whole_run};
+use super::{CONFIRM, SWEEP, generation, whole_run};
 use crate::plan::sample::{at, crd, server, servers};
 use crate::plan::{ApiServers, Crd, CrdRecord, Seal, Step};
 
@@ -125,4 +125,21 @@ fn what_was_seen_of_the_servers_is_believed_after_a_restart_where_restow_sealed_
     assert_eq!(unsealed, "review, inspect, WaitingForAPIServer until 70");
     let of_another_generation = restarted(8).go();
     assert_eq!(of_another_generation, "review, inspect, WaitingForAPIServer until 70");
+}
+
+/// The look itself is what shows that the flag moved: what came of it may be the last that is reported for a while.
+#[test]
+fn what_was_seen_of_the_servers_is_void_once_the_flag_moved_away_and_back_unseen() {
+    let heard = |stage: &Stage| stage.status().checkpoint.as_ref().map(|c| c.api_servers_heard);
+    let mut stage = moved_at_900();
+    hear(&mut stage);
+    assert_eq!(stage.go_until("inspect"), format!("{SWEEP}, inspect"));
+    assert_eq!(heard(&stage), Some(true));
+    stage.see(Crd { resource_version: "102".to_owned(), ..generation(9) });
+    stage.act(&Step::Inspect);
+    stage.report();
+    assert_eq!(stage.status().checkpoint.as_ref().map(|c| c.crd_generation), Some(7), "not that of the look");
+    assert_eq!(stage.go(), "review, inspect, Settling until 975");
+    assert_eq!(heard(&stage), Some(false));
+    assert_eq!(look_until(&mut stage, 1040, |_| 970), "inspect, WaitingForAPIServer until 1045");
 }

@@ -179,8 +179,7 @@ impl Stage {
             Step::Hold(..) | Step::Expire => {}
             Step::Review | Step::AskRights | Step::Inspect | Step::Trim if down => {
                 run.request_failed(&failure(503, "down"), &seen, now);
-                let finding = run.phase(now);
-                run.report(&seen, &finding, now);
+                self.report();
             }
             Step::Review => run.reviewed(&seen, &around, seal, now),
             Step::AskRights => run.rights_asked(&around.rights, &seen, now),
@@ -205,6 +204,14 @@ impl Stage {
                 }
             }
         }
+    }
+
+    /// The status after a step, as the engine makes it.
+    pub(super) fn report(&mut self) {
+        let now = at(self.secs);
+        let (run, seen) = self.split();
+        let finding = run.phase(now);
+        run.report(&seen, &finding, now);
     }
 
     /// A trim that the server answers like this.
