@@ -49,11 +49,11 @@ impl Run {
         }
         let finding = sentence::refused(&sweep);
         let state = State::Refused { sweep, retry_at };
-        if !self.access.by_name {
+        if !self.access.by_name && !self.access.lacking {
             self.state = state;
             return Step::Hold(finding, Some(retry_at));
         }
-        // Others may be granted meanwhile.
+        // It may be granted meanwhile.
         let ask_at = self.access.asked_at + REVIEW_AGAIN;
         if now.uptime >= ask_at {
             return self.resting(state, Step::AskRights, seen, now);

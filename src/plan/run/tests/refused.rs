@@ -166,6 +166,26 @@ fn rights_on_single_objects_refuse_the_others_until_they_are_granted() {
 }
 
 #[test]
+fn a_right_by_name_that_is_withdrawn_is_asked_for_again_every_half_minute() {
+    let mut stage = Stage::new();
+    stage.around.rights.by_name = true;
+    stage.answer = |object| (object.name == "b").then(denied);
+    for secs in 0..5 {
+        stage.secs = secs;
+        stage.go();
+    }
+    stage.around.rights = lacking("patch widgets.example.com");
+    for secs in [30, 60] {
+        stage.secs = secs;
+        assert_eq!(stage.go(), format!("ask, AccessDenied until {}", secs + 30));
+    }
+    stage.answer = |_| None;
+    stage.around.rights = Rights::default();
+    stage.secs = 90;
+    assert!(stage.go().ends_with("Migrated"));
+}
+
+#[test]
 fn first_pages_on_which_every_object_fails_dont_keep_the_others_waiting_for_long() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "y", "z"];
     let mut stage = Stage { page_size: 6, ..Stage::new() };
