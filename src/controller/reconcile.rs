@@ -115,26 +115,29 @@ async fn publish(
         Some(wait) if !wait.is_zero() => return Some(wait),
         Some(_) => {}
     }
-    if let Some(wait) = context.engine.outage() {
+    let out_for = || context.engine.held(&migration.spec.resource).map(|(wait, _)| wait);
+    let mut write_again = None;
+    if out_for().is_none() {
+        match context.engine.cluster().write_status(&name, uid, book.migration.status()).await {
+            StatusWritten::Done => {
+                context.engine.note_stored();
+                book.wrote();
+            }
+            StatusWritten::Gone => return None,
+            StatusWritten::Failed(failure) => {
+                context.engine.note_failed(&failure);
+                tracing::warn!(migration = name, %failure, "can't write the status; the migration goes on");
+                write_again = Some(WRITE_AGAIN);
+            }
+        }
+    }
+    if let Some(wait) = out_for() {
         // Neither the status nor an event could be written now: the log alone tells.
         if book.tell(finding) {
             log(&name, migration, finding);
         }
         return Some(wait);
     }
-    let write_again = match context.engine.cluster().write_status(&name, uid, book.migration.status()).await {
-        StatusWritten::Done => {
-            context.engine.note_stored();
-            book.wrote();
-            None
-        }
-        StatusWritten::Gone => return None,
-        StatusWritten::Failed(failure) => {
-            context.engine.note_failed(&failure);
-            tracing::warn!(migration = name, %failure, "can't write the status; the migration goes on");
-            Some(WRITE_AGAIN)
-        }
-    };
     book.log_refusals(&name);
     // An event is told even where the status can't be: it may be all that the user sees.
     if book.tell(finding) {

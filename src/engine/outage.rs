@@ -8,11 +8,12 @@ use crate::api::TargetResource;
 use crate::plan::{Failure, Outage, Run, Step};
 
 impl Engine {
-    /// For how long nothing is to be written, whatever it is; `None` if the cluster is not known to be out.
+    /// For how long nothing is to be sent for a resource, and what the server said; `None` if the cluster is not known to be
+    /// out, or it is for this one to try whether it still is.
     #[must_use]
-    pub fn outage(&self) -> Option<Duration> {
-        // Nobody's name: it waits for whoever tries.
-        self.held_for("").map(|(wait, _)| wait)
+    pub fn held(&self, resource: &TargetResource) -> Option<(Duration, String)> {
+        let (who, now) = (resource.crd_name(), self.clock.now().uptime);
+        self.outage_lock().held(&who, now).map(|(wait, said)| (wait, said.to_owned()))
     }
 
     /// Takes in that a request failed, whomever it was for.
@@ -42,10 +43,6 @@ impl Engine {
         self.outage_lock().lasts()
     }
 
-    pub(super) fn held(&self, resource: &TargetResource) -> Option<(Duration, String)> {
-        self.held_for(&resource.crd_name())
-    }
-
     /// Decides, and sees to it that in an outage one migration alone sends anything.
     pub(super) fn decide_in_turn(&self, run: &mut Run, order: Order<'_>) -> Step {
         let who = order.spec.resource.crd_name();
@@ -60,11 +57,6 @@ impl Engine {
                 if self.outage_lock().try_by(&who, now) { step } else { self.decide(run, order) }
             }
         }
-    }
-
-    fn held_for(&self, who: &str) -> Option<(Duration, String)> {
-        let now = self.clock.now().uptime;
-        self.outage_lock().held(who, now).map(|(wait, said)| (wait, said.to_owned()))
     }
 
     fn outage_lock(&self) -> MutexGuard<'_, Outage> {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use super::health::Rounds;
 use super::{Failure, Scope};
 
-/// How long the one that tries may keep the others waiting without a word: longer than any request takes.
+/// How long one may try alone. It is longer than any request takes: who had no answer by then lets another try, and where it
+/// had some, and none spoke of the outage, that is over.
 const TRIAL_MAX: Duration = Duration::from_mins(2);
 
 /// How soon the others look again while one tries.
@@ -28,7 +29,7 @@ pub struct Outage {
 enum Ill {
     /// Any answer: none came, or restow was not known to the server.
     Unreached,
-    /// A write that was stored: reads may be answered all the time.
+    /// A write that was stored, or a whole trial: reads may be answered all the time, and there may be nothing to write.
     Storage,
 }
 
@@ -36,6 +37,7 @@ enum Ill {
 struct Trial {
     by: String,
     until: Duration,
+    is_answered: bool,
 }
 
 impl Outage {
@@ -61,6 +63,8 @@ impl Outage {
     pub fn answered(&mut self) {
         if self.ill == Some(Ill::Unreached) {
             *self = Self::default();
+        } else if let Some(trial) = &mut self.trial {
+            trial.is_answered = true;
         }
     }
 
@@ -88,8 +92,13 @@ impl Outage {
         if self.held(who, now).is_some() {
             return false;
         }
-        if self.lasts() {
-            self.trial = Some(Trial { by: who.to_owned(), until: now + TRIAL_MAX });
+        match &self.trial {
+            Some(trial) if trial.until > now => {}
+            Some(trial) if trial.is_answered => *self = Self::default(),
+            Some(_) | None if self.lasts() => {
+                self.trial = Some(Trial { by: who.to_owned(), until: now + TRIAL_MAX, is_answered: false });
+            }
+            Some(_) | None => {}
         }
         true
     }

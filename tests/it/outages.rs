@@ -9,6 +9,7 @@ use testbed::control_plane::{ControlPlane, Options};
 use testbed::crd::{self, Fixture, Kind};
 use testbed::objects::{self, Batch};
 use testbed::process::Signal;
+use testbed::proxy::{Fault, Passed, Proxy, Rule};
 use testbed::restow::Restow;
 use tokio::time::{Instant, sleep};
 
@@ -122,4 +123,30 @@ async fn an_api_server_that_is_away_for_a_minute_costs_nothing_but_that() {
     assert!(controller.is_running());
     // The longest wait is a minute, and the work that is left takes 15 seconds.
     assert!(back.elapsed() < Duration::from_secs(110), "it took {:?}", back.elapsed());
+}
+
+#[tokio::test]
+async fn one_word_of_etcd_holds_nobody_up_where_nothing_is_left_to_write() {
+    let scene = Scene::widgets("outages-word").await;
+    objects::create(&scene.client, &scene.kind, "v1alpha1", &Batch::plain(OBJECTS)).await.unwrap();
+    let gadgets = crd::apply(&scene.client, &Fixture::gadgets(&scene.kind.group)).await.unwrap();
+    scene.grant(&gadgets).await;
+    objects::create(&scene.client, &gadgets, "v1alpha1", &Batch::plain(5)).await.unwrap();
+    crd::move_storage(&scene.client, &gadgets.crd_name(), "v1").await.unwrap();
+    let proxy = Proxy::start(scene.plane).await.unwrap();
+    let word = Fault::status(500, "InternalError", "etcdserver: leader changed");
+    proxy.add(Rule::new(word).method("PATCH").uri("/widgets/").after(2).times(1));
+    let _controller = scene.controller_through(&proxy, &[]).await;
+    // No visit changes anything, and at that pace it takes longer than anybody waits here.
+    scene.migrate(json!({ "mode": "Always", "pace": { "writesPerSecond": 1 } })).await;
+    scene.until_visits(2).await;
+    let other = format!("{}-gadgets", scene.migration());
+    let resource = json!({ "group": gadgets.group, "resource": gadgets.plural });
+    scene.migrate_as(&other, json!({ "resource": resource })).await;
+    scene.until_of(&other, "Migrated", |status| reason_of(status) == Some(Reason::Migrated)).await;
+    let met = |passed: &Passed| passed.code == Some(500) && passed.uri.contains("/widgets/");
+    assert!(proxy.passed().iter().any(met));
+    let status = scene.status_of(scene.migration()).await;
+    assert_eq!(reason_of(&status), Some(Reason::Sweeping));
+    assert!(status.progress.is_some_and(|p| p.visited > 2 && p.rewritten == 0));
 }

@@ -63,6 +63,18 @@ fn one_that_rests_or_is_silent_for_long_lets_another_try() {
     assert!(outage.try_by("a", secs(132)));
 }
 
+#[test]
+fn one_that_has_nothing_to_store_keeps_the_others_waiting_for_a_while_only() {
+    let mut outage = out(&failure(500, NO_SPACE));
+    for now in 11..131 {
+        assert!(outage.try_by("a", secs(now)));
+        outage.answered();
+        assert!(!outage.try_by("b", secs(now)), "after {now} s");
+    }
+    assert!(outage.try_by("b", secs(131)) && !outage.lasts());
+    assert!(outage.try_by("a", secs(131)));
+}
+
 /// The outage, what happens in it, and whether it is over then.
 type Row<'a> = (&'a str, Failure, fn(&mut Outage), bool);
 
