@@ -39,7 +39,7 @@ impl Cluster {
         Api::all(self.client.clone())
     }
 
-    /// Reads the status of the StorageMigration with this uid from etcd. `Ok(None)` if it is gone.
+    /// Reads from etcd the generation and the status of the StorageMigration with this uid. `Ok(None)` if it is gone.
     ///
     /// # Errors
     /// If the server could not answer.
@@ -50,11 +50,12 @@ impl Cluster {
         &self,
         name: &str,
         uid: &str,
-    ) -> Result<Option<StorageMigrationStatus>, Failure> {
+    ) -> Result<Option<(i64, StorageMigrationStatus)>, Failure> {
         let path = Request::new(StorageMigration::url_path(&(), None));
         match self.call::<Stored>(path.get(name, &GetParams::default())).await {
             Ok(Answer { body, date: _ }) if body.metadata.uid.as_deref() == Some(uid) => {
-                Ok(Some(body.status.unwrap_or_default()))
+                let generation = body.metadata.generation.unwrap_or_default();
+                Ok(Some((generation, body.status.unwrap_or_default())))
             }
             Ok(_) => Ok(None),
             Err(failure) if failure.code == Some(404) => Ok(None),

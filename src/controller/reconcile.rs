@@ -24,7 +24,7 @@ use crate::plan::{CrdRecord, Finding, rival};
 const RESYNC: Duration = Duration::from_mins(1);
 /// How long to wait before a status that could not be written is written again.
 const WRITE_AGAIN: Duration = Duration::from_secs(5);
-/// How long to wait before a status that could not be read is read again.
+/// How long to wait before a StorageMigration that could not be read, or is newer than the watch has it, is read again.
 const READ_AGAIN: Duration = Duration::from_secs(2);
 /// How long to wait for the CRDs to become known.
 const CRDS_WAIT: Duration = Duration::from_millis(200);
@@ -56,13 +56,15 @@ pub(super) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
             return Ok(Action::await_change());
         }
     };
-    let Some(book) = book(&context, &name, &uid).await else { return Ok(Action::requeue(READ_AGAIN)) };
+    let generation = migration.metadata.generation.unwrap_or_default();
+    let Some(book) = book(&context, &name, &uid, generation).await else {
+        return Ok(Action::requeue(READ_AGAIN));
+    };
     let mut book = book.lock().await;
     let all = context.store.state();
     let record = context.engine.records().get(&migration.spec.resource.crd_name());
     let others = all.iter().filter_map(|m| m.0.as_ref().ok());
     let rival = rival(migration, others, record.as_ref().map(CrdRecord::crd));
-    let generation = migration.metadata.generation.unwrap_or_default();
     let annotation = |name| migration.annotations().get(name).map(String::as_str);
     let (retry, ignored_servers) = (annotation(RETRY_ANNOTATION), annotation(IGNORE_SERVER_ANNOTATION));
     let order = Order { spec: &migration.spec, uid: Some(&uid), generation, retry, ignored_servers, rival };
@@ -81,13 +83,25 @@ pub(super) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
 }
 
 /// The book of a StorageMigration. It is opened with the status as it is stored: the one that the watch brought may be older
-/// than what another process wrote last.
-async fn book(context: &Context, name: &str, uid: &str) -> Option<Arc<Mutex<Book>>> {
+/// than what another process wrote last. Nor is it opened before the watch has brought the spec as it is stored.
+async fn book(context: &Context, name: &str, uid: &str, generation: i64) -> Option<Arc<Mutex<Book>>> {
     if let Some(book) = context.books.get(uid) {
         return Some(book);
     }
     match context.engine.cluster().read_status(name, uid).await {
-        Ok(status) => Some(context.books.open(uid, status?)),
+        Ok(stored) => {
+            let (latest, status) = stored?;
+            if generation < latest {
+                tracing::warn!(
+                    migration = name,
+                    generation,
+                    latest,
+                    "the watch is behind; the migration waits"
+                );
+                return None;
+            }
+            Some(context.books.open(uid, status))
+        }
         Err(failure) => {
             tracing::warn!(migration = name, %failure, "can't read the status; the migration waits");
             None

@@ -15,7 +15,7 @@ use serde_json::json;
 use testbed::access;
 use testbed::objects::Batch;
 use testbed::process::{Exit, Signal};
-use testbed::proxy::{Fault, Passed, Proxy, Rule};
+use testbed::proxy::{Fault, Gate, Passed, Proxy, Rule};
 use testbed::restow::Restow;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep};
@@ -46,7 +46,10 @@ struct Replica {
 
 impl Replica {
     async fn start(scene: &Scene) -> Self {
-        let proxy = Proxy::start(scene.plane).await.unwrap();
+        Self::start_behind(scene, Proxy::start(scene.plane).await.unwrap()).await
+    }
+
+    async fn start_behind(scene: &Scene, proxy: Proxy) -> Self {
         let health = Health::free();
         let flags = [FLAGS.as_slice(), &["--admin-address", &health.address]].concat();
         let restow = scene.controller_through(&proxy, &flags).await;
@@ -211,4 +214,31 @@ async fn b67_a_leader_that_can_not_renew_stops_before_another_starts_and_lives_o
     scene.until(Reason::Migrated).await;
     assert_eq!(scene.stored().await, counts([("v1", OBJECTS)]));
     assert!(scene.values().await.iter().all(|stored| stored.writes == 2));
+}
+
+#[tokio::test]
+async fn a_replica_whose_watch_hangs_does_not_act_on_a_spec_that_was_changed_since() {
+    let scene = Scene::widgets("leader-behind").await;
+    let _turn = turn(&scene).await;
+    scene.stored_old(&Batch::plain(OBJECTS)).await;
+    let first = Replica::start(&scene).await;
+    scene.migrate(json!({ "pace": { "writesPerSecond": 25 }, "pageSize": PAGE })).await;
+    first.until_writes(20).await;
+
+    let (proxy, gate) = (Proxy::start(scene.plane).await.unwrap(), Gate::default());
+    proxy.add(Rule::new(Fault::Gate(gate.clone())).uri("/storagemigrations?").uri("watch=true"));
+    let second = Replica::start_behind(&scene, proxy).await;
+    gate.reached().await;
+    scene.patch_spec(scene.migration(), json!({ "suspend": true })).await;
+    scene.until(Reason::Suspended).await;
+    first.restow.signal(Signal::Kill);
+
+    let one = format!("/storagemigrations/{}", scene.migration());
+    let read = || second.proxy.passed().iter().filter(|p| p.method == "GET" && p.uri.contains(&one)).count();
+    eventually("several looks", async || (read() >= 3).then_some(())).await;
+    assert_eq!(visited(&second.writes()), Vec::<&str>::new());
+    gate.open();
+    scene.patch_spec(scene.migration(), json!({ "suspend": false, "pace": null })).await;
+    scene.until(Reason::Migrated).await;
+    assert_eq!(scene.stored().await, counts([("v1", OBJECTS)]));
 }
