@@ -219,7 +219,7 @@ impl Engine {
     }
 
     async fn review(&self, run: &mut Run, order: Order<'_>) {
-        let reviewed = async { Ok((self.surroundings(order).await?, self.seal(order).await?)) };
+        let reviewed = async { Ok((self.surroundings(run, order).await?, self.seal(order).await?)) };
         let reviewed: Result<_, Failure> = self.noting(reviewed.await);
         self.with_fresh(order, |seen, now| match reviewed {
             Ok((around, seal)) => run.reviewed(seen, &around, seal, now),
@@ -235,7 +235,7 @@ impl Engine {
         });
     }
 
-    async fn surroundings(&self, order: Order<'_>) -> Result<Surroundings, Failure> {
+    async fn surroundings(&self, run: &Run, order: Order<'_>) -> Result<Surroundings, Failure> {
         self.look_up(&order.spec.resource).await?;
         let rights = self.cluster.rights(order.spec).await?;
         let record = self.records.get(&order.spec.resource.crd_name());
@@ -246,7 +246,8 @@ impl Engine {
         let field_risks = if order.spec.accept_field_loss {
             FieldRisks::default()
         } else {
-            self.cluster.field_risks(&order.spec.resource.crd_name()).await?
+            let besides = self.with_fresh(order, |seen, _| run.stored_besides(seen));
+            self.cluster.field_risks(&order.spec.resource.crd_name(), &besides).await?
         };
         Ok(Surroundings { rights, other_migrator, field_risks })
     }

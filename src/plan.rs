@@ -42,7 +42,7 @@ pub use election::{Election, ElectionTimes, LeaseSight};
 pub use finding::Finding;
 pub use health::Health;
 pub use leftover::{LastingVersion, Leftover, Manager, Mentions, Owner};
-pub use loss::{FieldRisks, Retyped, VersionSchema, lost_fields};
+pub use loss::{FieldRisks, Retyped, StoredBesides, VersionSchema, lost_fields};
 pub use memory::Memory;
 pub use moment::Moment;
 pub use object::{Object, Page, PageRequest};

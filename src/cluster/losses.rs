@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Cluster;
-use crate::plan::{Failure, FieldRisks, Object, Target, VersionSchema, lost_fields};
+use crate::plan::{Failure, FieldRisks, Object, StoredBesides, Target, VersionSchema, lost_fields};
 
 #[derive(Deserialize)]
 struct Definition {
@@ -50,15 +50,15 @@ struct Status {
 }
 
 impl Cluster {
-    /// What may become of fields when a CRD's objects are stored in its storage version. Nothing where a webhook converts:
-    /// it is trusted.
+    /// What may become of fields when a CRD's objects, in the versions of `storedVersions` and `besides`, are stored in its
+    /// storage version. Nothing where a webhook converts: it is trusted.
     ///
     /// # Errors
     /// If the server could not answer.
     ///
     /// # Access
     /// `get` on `customresourcedefinitions`.
-    pub async fn field_risks(&self, crd_name: &str) -> Result<FieldRisks, Failure> {
+    pub async fn field_risks(&self, crd_name: &str, besides: &StoredBesides) -> Result<FieldRisks, Failure> {
         let path = CustomResourceDefinition::url_path(&(), None);
         let request = Request::new(path).get(crd_name, &GetParams::default());
         let Definition { spec, status } = match self.call::<Definition>(request).await {
@@ -75,7 +75,7 @@ impl Cluster {
             .into_iter()
             .map(|v| VersionSchema { name: v.name, schema: v.schema.map(|s| s.open_api).unwrap_or_default() })
             .collect();
-        Ok(FieldRisks::new(&schemas, &stored, &storage))
+        Ok(FieldRisks::new(&schemas, &stored, besides, &storage))
     }
 
     /// Whether a visit would drop something of the object: then this is the refusal that is put in its place.

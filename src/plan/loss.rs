@@ -29,6 +29,15 @@ fn lossy_versions(schemas: &[VersionSchema], stored_versions: &[String], storage
     stored_versions.iter().filter(may_lose).cloned().collect()
 }
 
+/// In which versions objects may be stored, beside those that `storedVersions` names: somebody else may have trimmed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoredBesides {
+    /// In any that the CRD has.
+    Any,
+    /// In these.
+    In(Vec<String>),
+}
+
 /// What may become of fields when objects are stored in the storage version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldRisks {
@@ -48,9 +57,20 @@ pub struct Retyped {
 }
 
 impl FieldRisks {
-    /// The risks of storing in `storage` what is stored in `stored_versions`.
+    /// The risks of storing in `storage` what is stored in `stored_versions` and `besides`.
     #[must_use]
-    pub fn new(schemas: &[VersionSchema], stored_versions: &[String], storage: &str) -> Self {
+    pub fn new(
+        schemas: &[VersionSchema],
+        stored_versions: &[String],
+        besides: &StoredBesides,
+        storage: &str,
+    ) -> Self {
+        let may_be_stored = |name: &String| match besides {
+            StoredBesides::Any => true,
+            StoredBesides::In(besides) => stored_versions.contains(name) || besides.contains(name),
+        };
+        let stored_versions: Vec<String> =
+            schemas.iter().map(|v| &v.name).filter(|name| may_be_stored(name)).cloned().collect();
         let schema_of = |name: &str| schemas.iter().find(|v| v.name == name).map(|v| &v.schema);
         let mut retyped = Vec::new();
         if let Some(new) = schema_of(storage) {
@@ -58,7 +78,7 @@ impl FieldRisks {
                 compare_types(old, new, &mut Vec::new(), &mut retyped);
             }
         }
-        Self { dropped_from: lossy_versions(schemas, stored_versions, storage), retyped }
+        Self { dropped_from: lossy_versions(schemas, &stored_versions, storage), retyped }
     }
 
     /// Whether there are none, so that no object need be looked at.

@@ -18,7 +18,7 @@ use crate::api::{Checkpoint, Mode, Reason, StorageMigrationSpec, StorageMigratio
 use super::target::judge_crd;
 use super::{
     CompleteSweep, Conclusion, Crd, CrdRecord, Drift, Finding, Health, Moment, Observation, Seal,
-    ServerWatch, Step, Sweep, checkpoint, report, sentence,
+    ServerWatch, Step, StoredBesides, Sweep, checkpoint, report, sentence,
 };
 
 /// A migration's state in this process.
@@ -106,6 +106,18 @@ impl Run {
             | State::Unconfirmed(_)
             | State::Refused { .. }
             | State::Trimming(_) => None,
+        }
+    }
+
+    /// In which versions objects may be stored, beside those that `storedVersions` names by now.
+    #[must_use]
+    pub fn stored_besides(&self, seen: &Observation<'_>) -> StoredBesides {
+        let begun = self.has_begun(seen.crd.map(CrdRecord::crd));
+        let before = self.status.target.as_ref().filter(|_| begun).map(|t| t.stored_versions_before.clone());
+        match seen.spec.mode {
+            // It is asked for where `storedVersions` is not to be believed.
+            Mode::Always => StoredBesides::Any,
+            Mode::IfStale => StoredBesides::In(before.unwrap_or_default()),
         }
     }
 

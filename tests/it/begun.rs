@@ -1,8 +1,5 @@
 //! What somebody else did while restow was away: a result is told only where it is one.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Api;
-use kube::api::{Patch, PatchParams};
 use restow::api::Reason;
 use serde_json::json;
 use testbed::objects::Batch;
@@ -19,9 +16,7 @@ async fn a_run_goes_on_after_a_restart_although_somebody_trimmed_by_hand() {
     scene.migrate(json!({ "pace": { "writesPerSecond": 5 }, "pageSize": 10 })).await;
     scene.until_visits(20).await;
     kill(controller).await;
-    let crds: Api<CustomResourceDefinition> = Api::all(scene.client.clone());
-    let by_hand = Patch::Merge(json!({ "status": { "storedVersions": ["v1"] } }));
-    crds.patch_status(&scene.kind.crd_name(), &PatchParams::default(), &by_hand).await.unwrap();
+    scene.set_stored_versions(&["v1"]).await;
     let _restarted = scene.controller(&[]).await;
     let status = scene.until_of(scene.migration(), "an end", |status| status.completion_time.is_some()).await;
     assert_eq!(scene.stored().await, counts([("v1", 60)]), "{status:#?}");

@@ -1,12 +1,12 @@
 //! Fields that the storage version has no place for: nothing is dropped unless the user says so.
 
-use restow::api::Reason;
+use restow::api::{Reason, RefusedObject};
 use serde_json::{Value, json};
 use testbed::crd::Fixture;
 use testbed::etcd::Stored;
 use testbed::objects::{self, Batch};
 
-use crate::scene::{Scene, counts};
+use crate::scene::{Scene, counts, eventually};
 
 /// Widgets whose v1alpha1 alone has `preferredUseEfi`.
 fn renamed(group: &str) -> Fixture {
@@ -25,17 +25,31 @@ fn three_of_ten(number: usize) -> Value {
     json!({ "spec": spec })
 }
 
+/// Waits until three of ten are refused and the others stored, and says why.
+async fn three_are_refused(scene: &Scene) -> Vec<RefusedObject> {
+    let status = scene.until(Reason::ObjectsRefused).await;
+    assert_eq!(scene.stored().await, counts([("v1alpha1", 3), ("v1", 7)]));
+    assert_eq!(status.progress.unwrap().refused, 3);
+    status.refusals
+}
+
+/// Accepts the loss, and waits until all ten are stored.
+async fn loss_is_accepted(scene: &Scene) {
+    scene.patch_spec(scene.migration(), json!({ "acceptFieldLoss": true })).await;
+    scene.until(Reason::Migrated).await;
+    assert_eq!(scene.stored().await, counts([("v1", 10)]));
+    assert_eq!(scene.stored_versions().await, ["v1"]);
+}
+
 #[tokio::test]
 async fn b23_an_object_that_would_lose_a_field_is_not_written() {
     let scene = Scene::new("b23-loss", renamed).await;
     let keys = scene.stored_old(&Batch::of(10, three_of_ten)).await;
     let _controller = scene.controller(&[]).await;
     scene.migrate(json!({})).await;
-    let status = scene.until(Reason::ObjectsRefused).await;
-    assert_eq!(scene.stored().await, counts([("v1alpha1", 3), ("v1", 7)]));
+    let refusals = three_are_refused(&scene).await;
     assert_eq!(scene.stored_versions().await, ["v1alpha1", "v1"]);
-    assert_eq!(status.progress.unwrap().refused, 3);
-    let refusal = &status.refusals[0];
+    let refusal = &refusals[0];
     assert_eq!(refusal.reason, "FieldLoss");
     assert!(refusal.message.contains("spec.preferredUseEfi"), "{refusal:?}");
     let etcd = scene.plane.etcd();
@@ -46,10 +60,40 @@ async fn b23_an_object_that_would_lose_a_field_is_not_written() {
     // One is put right by its owner; for the others the loss is accepted.
     let move_field = json!({ "spec": { "preferredUseEfi": null } });
     objects::patch(&scene.client, &scene.kind, "v1alpha1", &keys[0], &move_field).await.unwrap();
-    scene.patch_spec(scene.migration(), json!({ "acceptFieldLoss": true })).await;
-    scene.until(Reason::Migrated).await;
-    assert_eq!(scene.stored().await, counts([("v1", 10)]));
-    assert_eq!(scene.stored_versions().await, ["v1"]);
+    loss_is_accepted(&scene).await;
+}
+
+#[tokio::test]
+async fn b23_no_field_is_dropped_after_a_restart_although_somebody_trimmed_meanwhile() {
+    let scene = Scene::new("b23-trimmed", renamed).await;
+    scene.stored_old(&Batch::of(10, three_of_ten)).await;
+    let controller = scene.controller(&[]).await;
+    scene.migrate(json!({})).await;
+    three_are_refused(&scene).await;
+    drop(controller);
+    scene.set_stored_versions(&["v1"]).await;
+    scene.ask_retry("1").await;
+    let restarted = scene.controller(&[]).await;
+    eventually("an end", async || {
+        let log = restarted.log();
+        (log.contains("ObjectsRefused") || log.contains("Migrated")).then_some(())
+    })
+    .await;
+    let refusals = three_are_refused(&scene).await;
+    assert!(refusals.iter().all(|refusal| refusal.reason == "FieldLoss"), "{refusals:?}");
+    loss_is_accepted(&scene).await;
+}
+
+#[tokio::test]
+async fn b23_a_full_run_believes_no_stored_versions_and_drops_no_field() {
+    let scene = Scene::new("b23-always", renamed).await;
+    scene.stored_old(&Batch::of(10, three_of_ten)).await;
+    scene.set_stored_versions(&["v1"]).await;
+    let _controller = scene.controller(&[]).await;
+    scene.migrate(json!({ "mode": "Always" })).await;
+    let refusals = three_are_refused(&scene).await;
+    assert!(refusals.iter().all(|refusal| refusal.reason == "FieldLoss"), "{refusals:?}");
+    loss_is_accepted(&scene).await;
 }
 
 /// Widgets whose `size` is a number in v1alpha1 and a range in v1, as a webhook would convert it.
@@ -72,11 +116,9 @@ async fn b15_with_conversion_none_a_field_of_another_type_needs_an_acknowledgeme
     let before = scene.values().await;
     let _controller = scene.controller(&[]).await;
     scene.migrate(json!({})).await;
-    let status = scene.until(Reason::ObjectsRefused).await;
-    assert_eq!(scene.stored().await, counts([("v1alpha1", 3), ("v1", 7)]));
+    let refusals = three_are_refused(&scene).await;
     assert_eq!(scene.stored_versions().await, ["v1alpha1", "v1"]);
-    assert_eq!(status.progress.unwrap().refused, 3);
-    for refusal in &status.refusals {
+    for refusal in &refusals {
         assert_eq!(refusal.reason, "FieldType");
         assert!(refusal.message.contains("spec.size"), "{refusal:?}");
         let stored = |values: &[Stored]| {
@@ -84,10 +126,7 @@ async fn b15_with_conversion_none_a_field_of_another_type_needs_an_acknowledgeme
         };
         assert_eq!(stored(&scene.values().await), stored(&before), "{} is as it was", refusal.name);
     }
-    scene.patch_spec(scene.migration(), json!({ "acceptFieldLoss": true })).await;
-    scene.until(Reason::Migrated).await;
-    assert_eq!(scene.stored().await, counts([("v1", 10)]));
-    assert_eq!(scene.stored_versions().await, ["v1"]);
+    loss_is_accepted(&scene).await;
 }
 
 #[tokio::test]
@@ -96,7 +135,8 @@ async fn where_the_storage_version_holds_all_fields_no_object_is_looked_at() {
     let scene = Scene::new("loss-none", more).await;
     scene.stored_old(&Batch::plain(10)).await;
     let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    // In the mode that believes no `storedVersions`, too.
+    scene.migrate(json!({ "mode": "Always" })).await;
     scene.until(Reason::Migrated).await;
     assert_eq!(scene.audit.count(&scene.requests().verb("get")), 0);
 }

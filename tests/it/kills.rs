@@ -8,9 +8,6 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::join_all;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Api;
-use kube::api::{Patch, PatchParams};
 use restow::api::{Reason, StorageMigrationStatus};
 use serde_json::json;
 use testbed::control_plane::{ControlPlane, Options};
@@ -125,13 +122,11 @@ impl Lane {
 
     /// Stores the objects as they were at first, with both versions named. The flag stays: no run but the first settles.
     async fn put_back(&self) -> i64 {
-        let Scene { plane, client, kind, .. } = &self.scene;
+        let Scene { plane, .. } = &self.scene;
         for stored in &self.old {
             plane.etcd().put(&stored.key, &stored.bytes).await;
         }
-        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-        let both = Patch::Merge(json!({ "status": { "storedVersions": ["v1alpha1", "v1"] } }));
-        crds.patch_status(&kind.crd_name(), &PatchParams::default(), &both).await.expect("patch the CRD");
+        self.scene.set_stored_versions(&["v1alpha1", "v1"]).await;
         plane.etcd().revision().await
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use restow::api::{
@@ -254,6 +255,14 @@ impl Scene {
     /// `status.storedVersions` of the CRD.
     pub(crate) async fn stored_versions(&self) -> Vec<String> {
         crd::stored_versions(&self.client, &self.kind.crd_name()).await.expect("read the CRD")
+    }
+
+    /// Writes `status.storedVersions` of the CRD, as anybody may.
+    pub(crate) async fn set_stored_versions(&self, versions: &[&str]) {
+        let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        let patch = Patch::Merge(json!({ "status": { "storedVersions": versions } }));
+        let name = self.kind.crd_name();
+        crds.patch_status(&name, &PatchParams::default(), &patch).await.expect("patch the CRD");
     }
 
     /// Requests on this scene's objects so far, by the product.

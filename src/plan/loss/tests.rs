@@ -1,6 +1,10 @@
 use serde_json::{Value, json};
 
-use super::{FieldRisks, VersionSchema, lossy_versions, lost_fields, may_drop};
+use super::{FieldRisks, StoredBesides, VersionSchema, lost_fields, may_drop};
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
 
 fn object(properties: &Value) -> Value {
     json!({ "type": "object", "properties": properties })
@@ -42,10 +46,18 @@ fn only_versions_that_may_be_stored_are_asked_for() {
         schema: object(&json!({ field: { "type": "string" } })),
     };
     let schemas = [schema("v1", "new"), schema("v1beta1", "old"), schema("v1alpha1", "older")];
-    let stored = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
-    assert_eq!(lossy_versions(&schemas, &stored(&["v1beta1", "v1"]), "v1"), ["v1beta1"]);
-    assert_eq!(lossy_versions(&schemas, &stored(&["v1"]), "v1"), Vec::<String>::new());
-    assert_eq!(lossy_versions(&schemas, &stored(&["v1alpha1", "v1beta1"]), "v1alpha1"), ["v1beta1"]);
+    let besides = |of: &[&str]| StoredBesides::In(names(of));
+    let table = [
+        (["v1beta1", "v1"].as_slice(), besides(&[]), "v1", ["v1beta1"].as_slice()),
+        (&["v1"], besides(&[]), "v1", &[]),
+        (&["v1alpha1", "v1beta1"], besides(&[]), "v1alpha1", &["v1beta1"]),
+        (&["v1"], besides(&["v1beta1", "v1", "v0"]), "v1", &["v1beta1"]),
+        (&["v1"], StoredBesides::Any, "v1", &["v1beta1", "v1alpha1"]),
+    ];
+    for (stored, besides, storage, expected) in table {
+        let risks = FieldRisks::new(&schemas, &names(stored), &besides, storage);
+        assert_eq!(risks.dropped_from, expected, "{stored:?}, {besides:?}");
+    }
 }
 
 #[test]
@@ -99,7 +111,7 @@ fn a_value_that_is_not_of_its_new_type_is_found_wherever_it_is() {
     let risks = |before: &str, after: &str| {
         let schemas = [("v1beta1", before), ("v1", after)]
             .map(|(name, type_)| VersionSchema { name: name.to_owned(), schema: schema(type_) });
-        FieldRisks::new(&schemas, &["v1beta1".to_owned(), "v1".to_owned()], "v1")
+        FieldRisks::new(&schemas, &names(&["v1beta1", "v1"]), &StoredBesides::In(Vec::new()), "v1")
     };
     let old = json!({ "spec": { "size": 7, "list": [{}, { "size": 8 }], "map": { "a": 9, "b": null } } });
     let found = risks("integer", "string").mistyped(&old);

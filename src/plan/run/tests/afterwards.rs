@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{Mode, Pace, StorageMigrationStatus, StoredVersions};
 use crate::plan::sample::{at, crd, failure, moved, quiet};
-use crate::plan::{Crd, Outcome, PageRequest, Seal, Step};
+use crate::plan::{Crd, Outcome, PageRequest, Seal, Step, StoredBesides};
 
 use super::stage::Stage;
 use super::{confirming, done, sweeping, whole_run};
@@ -31,6 +31,20 @@ fn a_result_that_is_undone_is_repeated_after_a_minute_and_later_each_time() {
     // Long afterwards it is not the same fight any more.
     assert_eq!(undo(&mut stage, 100_000, "110"), whole_run());
     assert_eq!(undo(&mut stage, 100_001, "112"), "Waiting until 100060");
+}
+
+#[test]
+fn objects_may_be_stored_in_what_was_named_when_the_run_began_until_it_has_ended() {
+    let names = |names: &[&str]| StoredBesides::In(names.iter().map(|&name| name.to_owned()).collect());
+    let mut begun = sweeping().restarted();
+    begun.see(Crd { stored_versions: vec!["v1".to_owned()], resource_version: "101".to_owned(), ..crd() });
+    assert_eq!(begun.stored_besides(), names(&["v1beta1", "v1"]));
+    begun.see(Crd { uid: "another".to_owned(), ..crd() });
+    assert_eq!(begun.stored_besides(), names(&[]), "objects of another CRD");
+    let mut ended = done();
+    assert_eq!(ended.stored_besides(), names(&[]));
+    ended.edit(|spec| spec.mode = Mode::Always);
+    assert_eq!(ended.stored_besides(), StoredBesides::Any);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::api::{StorageMigrationSpec, StorageMigrationStatus};
 use crate::plan::sample::{at, crd, failure, look, object, quiet, server, servers, spec};
 use crate::plan::{
     ApiServers, Crd, CrdRecord, Failure, Limits, Listing, Object, Observation, Outcome, Page, PageRequest,
-    Seal, Step, Surroundings,
+    Seal, Step, StoredBesides, Surroundings,
 };
 
 /// The settle time of the scripts, in seconds.
@@ -204,6 +204,11 @@ impl Stage {
                 }
             }
         }
+    }
+
+    pub(super) fn stored_besides(&mut self) -> StoredBesides {
+        let (run, seen) = self.split();
+        run.stored_besides(&seen)
     }
 
     /// The status after a step, as the engine makes it.
