@@ -4,11 +4,13 @@
 //!
 //! Told in docs/chaos.md. `RESTOW_CHAOS_SEEDS` is how many seeds are run, `RESTOW_CHAOS_SEED` the only one.
 
+mod cluster;
 mod faults;
 mod historian;
 mod journal;
 mod plan;
 mod run;
+mod servers;
 mod stand;
 mod writers;
 
@@ -17,14 +19,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use testbed::control_plane::{ControlPlane, Options};
 use tokio::runtime::Runtime;
 
-use historian::Historian;
+use cluster::Clusters;
 use journal::Journal;
 use plan::Plan;
-
-use crate::scene::install;
 
 /// Seeds in an ordinary run of the tests.
 const SEEDS: usize = 8;
@@ -36,25 +35,19 @@ const LANES: usize = 6;
 fn whatever_happens_no_trim_forgets_an_object_and_the_run_comes_to_its_end() {
     let seeds = seeds();
     let runtime = Runtime::new().expect("a runtime");
-    // A control plane of its own: its history is compacted.
-    let plane = runtime.block_on(ControlPlane::start(Options::default())).expect("start a control plane");
-    let plane: &'static ControlPlane = Box::leak(Box::new(plane));
-    runtime.block_on(install(plane));
-    let historian: &'static Historian = Box::leak(Box::new(Historian::new(plane.etcd())));
-    let looking = runtime.spawn(historian.run());
+    let clusters = runtime.block_on(Clusters::start(runtime.handle().clone()));
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..LANES.min(seeds.len()) {
             scope.spawn(|| {
                 while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if !is_right(plane, historian, *seed, seeds.len() == 1) {
+                    if !is_right(&clusters, *seed, seeds.len() == 1) {
                         failed.lock().expect("no panic").push(*seed);
                     }
                 }
             });
         }
     });
-    assert!(!looking.is_finished(), "etcd's history could not be read");
     let failed = failed.into_inner().expect("no panic");
     assert!(failed.is_empty(), "of {} seeds these failed: {failed:?}", seeds.len());
 }
@@ -68,17 +61,23 @@ fn seeds() -> Vec<u64> {
 }
 
 /// Runs one seed. Tells what happened if something went wrong, or if it is the only one.
-fn is_right(plane: &'static ControlPlane, historian: &'static Historian, seed: u64, tells_all: bool) -> bool {
+fn is_right(clusters: &Clusters, seed: u64, tells_all: bool) -> bool {
     let (plan, journal) = (Plan::of(seed), Journal::begin());
-    // A thread of its own, so that one that panics ends no other.
-    let told = journal.clone();
-    let ran = thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(run::run(plane, historian, seed, &plan, &told));
+    thread::scope(|scope| {
+        // A thread of its own, so that one that panics ends no other.
+        let ran = scope.spawn(|| {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let cluster = clusters.take(plan.stage.has_two_servers).await;
+                run::run(&cluster, seed, &plan, &journal).await;
+                clusters.give_back(cluster);
+            });
+        });
+        if ran.join().is_err() {
+            journal.wrong("the test itself panicked");
+        }
     });
-    if ran.join().is_err() {
-        journal.wrong("the test itself panicked");
-    }
     let wrongs = journal.wrongs();
     let mut out = std::io::stderr();
     if tells_all || !wrongs.is_empty() {

@@ -13,10 +13,31 @@ pub(crate) struct Trim {
     pub(crate) forgotten: Vec<String>,
 }
 
+/// The objects that were written, after a revision and up to another, in a version that `storedVersions` did not name then:
+/// while it names one alone, that is what a trim must leave no way for. Nothing of that may have been compacted away.
+pub(crate) async fn strays_between(etcd: Etcd, kind: &Kind, since: i64, until: i64) -> Vec<String> {
+    let history = etcd.history(&crd_key(kind), since).await;
+    let named: Vec<_> = history.iter().map(|stored| (stored.revision, stored_versions(stored))).collect();
+    if named.iter().all(|(_, named)| named.len() > 1) {
+        return Vec::new();
+    }
+    let mut strays = Vec::new();
+    for object in etcd.values_at(&kind.group, kind.plural, until).await {
+        if object.revision <= since {
+            continue;
+        }
+        for written in etcd.history(&object.key, since).await {
+            let then = named.iter().rev().find(|(revision, _)| *revision <= written.revision);
+            let Some((_, named)) = then.filter(|_| written.revision > since) else { continue };
+            strays.extend(forgotten(kind, &written, named).map(|it| format!("{it} at {}", written.revision)));
+        }
+    }
+    strays
+}
+
 /// The trims of a kind's CRD since a revision. Nothing of that may have been compacted away.
 pub(crate) async fn trims_since(etcd: Etcd, kind: &Kind, revision: i64) -> Vec<Trim> {
-    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{}", kind.crd_name());
-    let history = etcd.history(&key, revision).await;
+    let history = etcd.history(&crd_key(kind), revision).await;
     let named: Vec<_> = history.iter().map(|stored| (stored.revision, stored_versions(stored))).collect();
     let mut trims = Vec::new();
     for moment in named.windows(2) {
@@ -29,6 +50,10 @@ pub(crate) async fn trims_since(etcd: Etcd, kind: &Kind, revision: i64) -> Vec<T
         trims.push(Trim { revision: *revision, left: left.clone(), forgotten });
     }
     trims
+}
+
+fn crd_key(kind: &Kind) -> String {
+    format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{}", kind.crd_name())
 }
 
 fn stored_versions(crd: &Stored) -> Vec<String> {

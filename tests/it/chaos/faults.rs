@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::api::{Patch, PatchParams};
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use testbed::access;
 use testbed::crd::{self, Conversion};
 use testbed::process::Signal;
 use testbed::proxy::{Fault, Gate, Rule};
 use testbed::webhook;
+use testbed::webhook::admission::{AdmissionWebhook, Denial};
 use tokio::time::{sleep, timeout};
 
 use super::historian::Historian;
@@ -75,6 +78,11 @@ impl Doing<'_> {
         match action {
             Action::Answers(part, spoil) => self.spoil_answers(*part, spoil, gate).await,
             Action::Webhook(fault) => self.spoil_webhook(fault, gate).await,
+            Action::AdmissionDenies(object) => self.deny(*object, gate).await,
+            Action::Servers(fault) => {
+                gate.open();
+                fault.happen(self.stand, self.historian, self.lasts).await;
+            }
             Action::PolicyRefuses(Some(object)) => {
                 let name = &self.stand.keys[*object].name;
                 self.refuse(&format!("object.metadata.name != '{name}'"), gate).await;
@@ -163,6 +171,22 @@ impl Doing<'_> {
         delete_parts(&self.stand.scene, &name).await;
     }
 
+    /// An admission webhook that denies one object, or one that is gone, so that nothing can be written.
+    async fn deny(&self, object: Option<usize>, gate: &Gate) {
+        let Stand { scene, keys, .. } = self.stand;
+        let name = object.map(|object| keys[object].name.clone()).unwrap_or_default();
+        let status = json!({ "code": 403, "reason": "Forbidden", "message": "not on a day like this" });
+        let webhook = AdmissionWebhook::start(Denial { name, status }).await.expect("start a webhook");
+        let name = format!("{}-{}.example.com", scene.migration(), self.number);
+        let configuration =
+            serde_json::from_value(webhook.configuration(&name, &scene.kind)).expect("a webhook");
+        let _there = object.map(|_| webhook);
+        let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(scene.client.clone());
+        webhooks.create(&PostParams::default(), &configuration).await.expect("register the webhook");
+        self.lasting(gate).await;
+        webhooks.delete(&name, &DeleteParams::default()).await.expect("take the webhook away");
+    }
+
     async fn withdraw_rights(&self, gate: &Gate) {
         let (plane, kind) = (self.stand.scene.plane, self.stand.kind());
         gate.open();
@@ -175,11 +199,7 @@ impl Doing<'_> {
     async fn edit_crd(&self, edit: &CrdEdit) {
         let (client, name) = (&self.stand.scene.client, self.stand.kind().crd_name());
         match edit {
-            CrdEdit::Move { to } => {
-                self.stand.scene.move_storage(to).await;
-                // Writes of the first moment meet handlers that lag.
-                self.stand.burst(to, Duration::from_millis(300)).await;
-            }
+            CrdEdit::Move { to } => self.stand.move_flag(to).await,
             CrdEdit::MoveWithLaggard { to, visits } => self.move_with_laggard(to, *visits).await,
             CrdEdit::AwayAndBack { away, for_, unseen } => {
                 self.move_away_and_back(away, *for_, *unseen).await;

@@ -4,11 +4,16 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use super::servers::{ServerFault, round_of_two_servers};
+
 /// How long a handler may lag behind the CRD on a machine that does many other things: restow's `--settle`.
 pub(super) const SETTLE: Duration = Duration::from_secs(3);
 
 /// The flag moves so often at least, and a run can come to its end before it moves again.
 const ROUNDS: usize = 3;
+
+/// The same where the Leases of API servers are waited for, which takes longer.
+const ROUNDS_OF_TWO_SERVERS: usize = 2;
 
 /// The versions of the CRD, the oldest first.
 pub(super) const VERSIONS: [&str; 3] = ["v1alpha1", "v1", "v2"];
@@ -26,6 +31,8 @@ pub(super) struct Plan {
 /// What does not change from the beginning to the end.
 #[derive(Clone, Debug)]
 pub(super) struct Stage {
+    /// A control plane of its own with two API servers, which sleep and are restarted, as is etcd.
+    pub(super) has_two_servers: bool,
     pub(super) objects: usize,
     /// A webhook converts, rather than the server.
     pub(super) has_webhook: bool,
@@ -63,6 +70,9 @@ pub(super) enum Action {
     /// Between restow and the API server.
     Answers(Part, Spoil),
     Webhook(WebhookFault),
+    /// An admission webhook denies one object, or is not there for any.
+    AdmissionDenies(Option<usize>),
+    Servers(ServerFault),
     /// Of one object, or of all.
     PolicyRefuses(Option<usize>),
     RightsWithdrawn,
@@ -130,19 +140,26 @@ pub(super) enum OrderChange {
 impl Plan {
     pub(super) fn of(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
+        let has_two_servers = seed % 4 == 1;
         let stage = Stage {
+            has_two_servers,
             objects: rng.usize(10..=OBJECTS_MAX),
             has_webhook: rng.u8(..3) == 0,
-            sees_leases: rng.u8(..4) == 0,
+            sees_leases: rng.u8(..4) == 0 || has_two_servers,
             page_size: rng.usize(3..=25),
             writes_per_second: rng.usize(20..=100),
         };
         let mut stored = VERSIONS[1];
         let mut round = |_| {
             stored = other_version(&mut rng, stored);
-            round(&mut rng, &stage, stored)
+            if has_two_servers {
+                round_of_two_servers(&mut rng, stored)
+            } else {
+                round(&mut rng, &stage, stored)
+            }
         };
-        let rounds = (0..ROUNDS).map(&mut round).collect();
+        let rounds = if has_two_servers { ROUNDS_OF_TWO_SERVERS } else { ROUNDS };
+        let rounds = (0..rounds).map(&mut round).collect();
         Self { stage, rounds }
     }
 }
@@ -182,7 +199,7 @@ impl Event {
 }
 
 impl Part {
-    fn random(rng: &mut Rng) -> Self {
+    pub(super) fn random(rng: &mut Rng) -> Self {
         match rng.u8(..10) {
             0..=3 => Self::Visits,
             4 | 5 => Self::Lists,
@@ -210,7 +227,7 @@ impl Part {
 
 impl Action {
     fn random(rng: &mut Rng, stage: &Stage) -> Self {
-        match rng.u8(..36) {
+        match rng.u8(..39) {
             0..=5 => Self::Answers(Part::random(rng), Spoil::random(rng)),
             6 | 7 if stage.has_webhook => Self::Webhook(WebhookFault::random(rng, stage)),
             6..=8 | 32..=35 => Self::PolicyRefuses(Some(rng.usize(..stage.objects))),
@@ -220,17 +237,24 @@ impl Action {
             18 | 19 => Self::Burst { through: version(rng) },
             20..=25 => Self::Controller(Disturbance::random(rng)),
             26..=29 => Self::Order(OrderChange::random(rng)),
+            36 | 37 => Self::AdmissionDenies(Some(rng.usize(..stage.objects))),
+            38 => Self::AdmissionDenies(None),
             _ => Self::Compact,
         }
     }
 
     fn refuses_one(&self) -> bool {
-        matches!(self, Self::PolicyRefuses(Some(_)) | Self::Webhook(WebhookFault::Refuses { .. }))
+        matches!(
+            self,
+            Self::PolicyRefuses(Some(_))
+                | Self::AdmissionDenies(Some(_))
+                | Self::Webhook(WebhookFault::Refuses { .. })
+        )
     }
 }
 
 impl Spoil {
-    fn random(rng: &mut Rng) -> Self {
+    pub(super) fn random(rng: &mut Rng) -> Self {
         match rng.u8(..6) {
             0..=2 => Self::Answer {
                 code: [429, 500, 503, 504, 403, 409][rng.usize(..6)],
@@ -270,7 +294,7 @@ impl CrdEdit {
 }
 
 impl Disturbance {
-    fn random(rng: &mut Rng) -> Self {
+    pub(super) fn random(rng: &mut Rng) -> Self {
         match rng.u8(..6) {
             0..=2 => Self::Kill { down_for: millis(rng, 0..=2000) },
             3 | 4 => Self::KillAt { request: rng.usize(..60), is_acted_on: rng.bool() },
@@ -292,7 +316,7 @@ impl OrderChange {
     }
 }
 
-fn version(rng: &mut Rng) -> &'static str {
+pub(super) fn version(rng: &mut Rng) -> &'static str {
     VERSIONS[rng.usize(..VERSIONS.len())]
 }
 
@@ -301,7 +325,7 @@ fn other_version(rng: &mut Rng, than: &str) -> &'static str {
     others[rng.usize(..others.len())]
 }
 
-fn millis(rng: &mut Rng, range: std::ops::RangeInclusive<u128>) -> Duration {
+pub(super) fn millis(rng: &mut Rng, range: std::ops::RangeInclusive<u128>) -> Duration {
     let (least, most) = (u64::try_from(*range.start()), u64::try_from(*range.end()));
     Duration::from_millis(rng.u64(least.unwrap_or_default()..=most.unwrap_or(u64::MAX)))
 }

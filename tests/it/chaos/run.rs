@@ -8,13 +8,12 @@ use kube::Api;
 use restow::api::{Reason, StorageMigrationStatus};
 use serde_json::json;
 use testbed::access;
-use testbed::control_plane::ControlPlane;
 use testbed::crd::{self, Conversion};
 use testbed::process::Signal;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::historian::Historian;
+use super::cluster::Cluster;
 use super::journal::Journal;
 use super::plan::{Event, Plan};
 use super::stand::Stand;
@@ -27,22 +26,20 @@ const WRITERS: usize = 2;
 /// How long a run may take to come to its end before the next round begins.
 const ROUND_WITHIN: Duration = Duration::from_secs(8);
 
+/// The same where two servers have to be seen to renew their Leases.
+const ROUND_OF_TWO_SERVERS_WITHIN: Duration = Duration::from_secs(18);
+
 /// How long the migration may take once everything is healed: a pause of a minute at most, then settling, and a run.
 const DONE_WITHIN: Duration = Duration::from_secs(150);
 
-pub(super) async fn run(
-    plane: &'static ControlPlane,
-    historian: &Historian,
-    seed: u64,
-    plan: &Plan,
-    journal: &Journal,
-) {
-    let stand = Stand::set(plane, seed, &plan.stage, journal).await;
+pub(super) async fn run(cluster: &Cluster, seed: u64, plan: &Plan, journal: &Journal) {
+    let Cluster { plane, second, historian } = *cluster;
+    let stand = Stand::set(plane, second, seed, &plan.stage, journal).await;
     historian.watch(stand.kind(), journal).await;
     stand.migrate(&plan.stage).await;
     stand.start().await;
     let writer =
-        |number| Writer::new(stand.scene.client.clone(), stand.kind().clone(), number, seed, journal.clone());
+        |number| Writer::new(stand.client_of(number), stand.kind().clone(), number, seed, journal.clone());
     let mut writers: Vec<_> = (0..WRITERS).map(writer).collect();
     let (stop, stopped) = watch::channel(false);
     let writing = join_all(writers.iter_mut().map(|writer| writer.run(stopped.clone())));
@@ -54,7 +51,8 @@ pub(super) async fn run(
                 event.happen(&format!("{number}-{n}"), stand, stage, historian).await;
             };
             join_all(events.map(happen)).await;
-            drop(timeout(ROUND_WITHIN, stand.until_trimmed()).await);
+            let within = if plan.stage.has_two_servers { ROUND_OF_TWO_SERVERS_WITHIN } else { ROUND_WITHIN };
+            drop(timeout(within, stand.until_trimmed()).await);
         }
         stand.heal().await;
         journal.note("healed");

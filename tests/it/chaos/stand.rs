@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
+use kube::Client;
 use serde_json::json;
-use testbed::control_plane::ControlPlane;
+use testbed::control_plane::{ApiServer, ControlPlane};
 use testbed::crd::{Fixture, Kind};
 use testbed::etcd::Stored;
 use testbed::objects::{self, Batch, Key, Snapshot};
@@ -13,7 +14,7 @@ use testbed::process::{Exit, Signal};
 use testbed::proxy::{Fault, Proxy, Rule};
 use testbed::restow::Restow;
 use testbed::webhook::{Mapping, Webhook};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, RwLock};
 
 use super::journal::Journal;
 use super::plan::{SETTLE, Stage};
@@ -24,6 +25,10 @@ const BURST_IN_FLIGHT: usize = 4;
 
 pub(super) struct Stand {
     pub(super) scene: Scene,
+    /// The second API server, where there is one.
+    pub(super) second: Option<&'static ApiServer>,
+    /// Written to by whoever takes down what others ask.
+    pub(super) is_up: RwLock<()>,
     pub(super) journal: Journal,
     pub(super) proxy: Proxy,
     pub(super) webhook: Option<Mutex<Webhook>>,
@@ -39,6 +44,7 @@ pub(super) struct Stand {
 impl Stand {
     pub(super) async fn set(
         plane: &'static ControlPlane,
+        second: Option<&'static ApiServer>,
         seed: u64,
         stage: &Stage,
         journal: &Journal,
@@ -61,6 +67,8 @@ impl Stand {
         let before = snapshot(&scene).await;
         let stand = Self {
             scene,
+            second,
+            is_up: RwLock::default(),
             journal: journal.clone(),
             proxy,
             webhook: webhook.map(Mutex::new),
@@ -78,8 +86,18 @@ impl Stand {
         &self.scene.kind
     }
 
+    /// The API server that a writer talks to: a client that waits for as long as that one sleeps.
+    pub(super) fn client_of(&self, writer: usize) -> Client {
+        let Some(second) = self.second.filter(|_| writer == 1) else { return self.scene.client.clone() };
+        let mut config = second.admin_config();
+        config.connect_timeout = None;
+        config.read_timeout = None;
+        Client::try_from(config).expect("a client")
+    }
+
     /// Starts a controller, unless one runs.
     pub(super) async fn start(&self) {
+        let _up = self.is_up.read().await;
         let mut slot = self.controller.lock().await;
         if slot.is_none() {
             let settle = format!("{}s", SETTLE.as_secs());
@@ -114,6 +132,15 @@ impl Stand {
             let denied = Fault::status(403, "Forbidden", "cannot list leases");
             self.proxy.add(Rule::new(denied).uri("/leases"));
         }
+    }
+
+    /// Moves the flag. Writes of the first moment meet handlers that lag.
+    pub(super) async fn move_flag(&self, to: &str) {
+        {
+            let _up = self.is_up.read().await;
+            self.scene.move_storage(to).await;
+        }
+        self.burst(to, Duration::from_millis(300)).await;
     }
 
     /// Has the server encode objects anew by writing them unchanged, for about so long.
