@@ -11,6 +11,9 @@ use super::historian::Historian;
 use super::plan::{Action, CrdEdit, Disturbance, Event, Part, Spoil, millis, version};
 use super::stand::Stand;
 
+/// Writes that wait at a server that sleeps: it takes up several before it learns of the flag.
+const WAITING: usize = 12;
+
 #[derive(Clone, Debug)]
 pub(super) enum ServerFault {
     /// The second API server sleeps, with writes waiting at it, and the flag moves meanwhile.
@@ -67,9 +70,12 @@ impl ServerFault {
         match self {
             Self::SleepsThroughMove { to } => {
                 second.signal(Signal::Stop);
-                stand.move_flag(to).await;
-                sleep(lasts).await;
-                second.signal(Signal::Continue);
+                let moving = async {
+                    stand.move_flag(to).await;
+                    sleep(lasts).await;
+                    second.signal(Signal::Continue);
+                };
+                tokio::join!(moving, stand.wait_with_writes(WAITING));
             }
             Self::Sleeps => {
                 second.signal(Signal::Stop);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures::future::join_all;
 use futures::{StreamExt as _, stream};
 use kube::Client;
 use serde_json::json;
@@ -143,10 +144,21 @@ impl Stand {
         self.burst(to, Duration::from_millis(300)).await;
     }
 
-    /// Has the server encode objects anew by writing them unchanged, for about so long.
+    /// Sends writes that change nothing to the second server, and waits for as long as that one sleeps.
+    pub(super) async fn wait_with_writes(&self, count: usize) {
+        let client = self.client_of(1);
+        let writes = self.keys.iter().take(count).map(async |key| {
+            // It may be killed meanwhile.
+            drop(objects::touch(&client, self.kind(), "v1", key).await);
+        });
+        join_all(writes).await;
+    }
+
+    /// Has the server encode every other object anew by writing it unchanged, for about so long. The rest is restow's alone.
     pub(super) async fn burst(&self, through: &str, for_: Duration) {
         let until = tokio::time::Instant::now() + for_;
-        let writes = stream::iter(self.keys.iter().cycle()).take_until(tokio::time::sleep_until(until));
+        let own = self.keys.iter().step_by(2).cycle();
+        let writes = stream::iter(own).take_until(tokio::time::sleep_until(until));
         let touch = async |key: &Key| {
             // Faults make many of them fail, which is as good.
             drop(objects::touch(&self.scene.client, self.kind(), through, key).await);
