@@ -48,6 +48,7 @@ mod monitoring;
 mod oneshot;
 mod operations;
 mod outages;
+mod own_kind;
 mod policy;
 mod rbac;
 mod releases;

@@ -14,7 +14,14 @@ fn rights() -> Rights {
     let allow = |group: &str, resource: &str, names: &[&str], verbs: &[&str]| json!({ "apiGroups": [group], "resources": [resource], "resourceNames": names, "verbs": verbs });
     let crds = "apiextensions.k8s.io";
     let manifests = [
-        role("ClusterRole", None, json!([allow(crds, "customresourcedefinitions", &[], &["get", "list"])])),
+        role(
+            "ClusterRole",
+            None,
+            json!([
+                allow(crds, "customresourcedefinitions", &[], &["get", "list"]),
+                allow("restow.dev", "storagemigrations", &[], &["list"]),
+            ]),
+        ),
         binding("ClusterRole", None, "restow"),
         role("Role", Some("restow-system"), json!([allow("", "secrets", &["key"], &["get"])])),
         binding("Role", Some("restow-system"), "restow"),
@@ -52,10 +59,12 @@ fn what_is_granted_and_used_is_neither_lacking_nor_unused() {
     ask(&mut rights, "get", CRDS, "customresourcedefinitions", ["", "a"]);
     ask(&mut rights, "list", CRDS, "customresourcedefinitions", ["", ""]);
     ask(&mut rights, "get", "", "secrets", ["restow-system", "key"]);
+    ask(&mut rights, "list", "restow.dev", "storagemigrations", ["", ""]);
     ask(&mut rights, "patch", "some.example.com", "widgets", ["default", "w"]);
+    ask(&mut rights, "patch", "restow.dev", "storagemigrations", ["", "a"]);
     ask(&mut rights, "patch", CRDS, "customresourcedefinitions/status", ["", "widgets.some.example.com"]);
     ask(&mut rights, "create", "authorization.k8s.io", "selfsubjectaccessreviews", ["", ""]);
-    assert_eq!((rights.lacking(), rights.unused(), rights.requests()), (vec![], vec![], 6));
+    assert_eq!((rights.lacking(), rights.unused(), rights.requests()), (vec![], vec![], 8));
 }
 
 #[test]
@@ -63,9 +72,9 @@ fn what_is_granted_and_not_used_is_told() {
     let mut rights = rights();
     ask(&mut rights, "get", CRDS, "customresourcedefinitions", ["", "a"]);
     let unused = rights.unused();
-    assert_eq!(unused.len(), 4, "{unused:?}");
+    assert_eq!(unused.len(), 5, "{unused:?}");
     assert!(unused[0].starts_with("list customresourcedefinitions.apiextensions.k8s.io"), "{unused:?}");
-    assert!(unused[2].starts_with("patch the target"), "{unused:?}");
+    assert!(unused[3].starts_with("patch the target"), "{unused:?}");
 }
 
 #[test]
@@ -76,6 +85,8 @@ fn what_is_used_and_not_granted_is_told() {
         ("get", "", "secrets", ["default", "key"]),
         ("delete", "", "secrets", ["elsewhere", "key"]),
         ("get", "some.example.com", "widgets", ["default", "w"]),
+        ("delete", "restow.dev", "storagemigrations", ["", "a"]),
+        ("patch", "restow.dev", "storagemigrations/status", ["", "a"]),
         ("patch", "some.example.com", "widgets/status", ["default", "w"]),
         ("create", "authorization.k8s.io", "subjectaccessreviews", ["", ""]),
     ] {
