@@ -21,6 +21,7 @@ mod seal_key;
 mod slim_crd;
 mod wire;
 
+pub use call::chain;
 pub use connect::{Cluster, ConnectError};
 pub use crds::{LiveCrd, Trimmed};
 pub use events::EventWriter;

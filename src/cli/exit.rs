@@ -4,6 +4,8 @@ use std::error::Error;
 use std::io;
 use std::process::{ExitCode, Termination};
 
+use crate::cluster::chain;
+
 /// What `--help` says of exit codes.
 pub(super) const HELP: &str = "\
 Exit codes:
@@ -72,18 +74,7 @@ impl Exit {
 
     /// Shows an error with its causes, and fails.
     pub(super) fn fail(error: &dyn Error) -> Self {
-        let mut line = format!("error: {error}");
-        let mut source = error.source();
-        while let Some(cause) = source {
-            let text = cause.to_string();
-            // Errors of kube and of the log filter have told their cause already.
-            if !line.ends_with(&text) {
-                line.push_str(": ");
-                line.push_str(&text);
-            }
-            source = cause.source();
-        }
-        show(&line);
+        show(&format!("error: {}", chain(error)));
         Self::Failed
     }
 }

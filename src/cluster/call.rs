@@ -82,8 +82,9 @@ fn transport(error: &(dyn Error + 'static)) -> Failure {
     Failure { message: chain(error), unreached, ..Failure::default() }
 }
 
-/// An error and its causes in one line, each said once.
-pub(super) fn chain(error: &dyn Error) -> String {
+/// An error and its causes in one line, each said once: those of kube and of the log filter tell their cause themselves.
+#[must_use]
+pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
