@@ -8,8 +8,10 @@ use kube::api::{Api, GetParams, Patch, PatchParams};
 use kube::core::{DeserializeGuard, Request};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use super::call::Answer;
 use super::{Cluster, FIELD_MANAGER, SlimCrd, WatchError};
 use crate::metrics::TrimResult;
 use crate::plan::{Crd, Failure, Trim};
@@ -46,15 +48,23 @@ impl Cluster {
     /// # Access
     /// `get` on `customresourcedefinitions`.
     pub async fn read_crd(&self, name: &str) -> Result<Option<LiveCrd>, Failure> {
-        let request = Request::new(SlimCrd::url_path(&(), None)).get(name, &GetParams::default());
-        let answer = match self.call::<SlimCrd>(request).await {
-            Ok(answer) => answer,
-            Err(failure) if failure.code == Some(404) => return Ok(None),
-            Err(failure) => return Err(failure),
-        };
-        let crd = Crd::from(answer.body);
-        let age = answer.date.zip(crd.spec_changed_at).map(|(date, changed)| date.duration_since(changed));
+        let Some(Answer { body, date }) = self.definition::<SlimCrd>(name).await? else { return Ok(None) };
+        let crd = Crd::from(body);
+        let age = date.zip(crd.spec_changed_at).map(|(date, changed)| date.duration_since(changed));
         Ok(Some(LiveCrd { crd, age: age.and_then(|age: SignedDuration| age.try_into().ok()) }))
+    }
+
+    /// What `T` takes of a CRD, read from etcd. `Ok(None)` if there is none.
+    pub(super) async fn definition<T: DeserializeOwned>(
+        &self,
+        name: &str,
+    ) -> Result<Option<Answer<T>>, Failure> {
+        let request = Request::new(SlimCrd::url_path(&(), None)).get(name, &GetParams::default());
+        match self.call(request).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(failure) if failure.code == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Watches all CRDs, or the one called `name`. A CRD that can't be read is passed over with a warning.

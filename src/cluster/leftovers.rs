@@ -1,8 +1,6 @@
 //! Reads what in the metadata of objects names versions. Nothing is written here.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, ListMeta, ObjectMeta};
-use kube::Resource;
 use kube::api::{GetParams, ListParams};
 use kube::core::Request;
 use serde::Deserialize;
@@ -66,13 +64,8 @@ impl Cluster {
     /// # Access
     /// `get` on `customresourcedefinitions`.
     pub async fn lasting_version(&self, crd_name: &str) -> Result<Option<LastingVersion>, Failure> {
-        let path = CustomResourceDefinition::url_path(&(), None);
-        let request = Request::new(path).get(crd_name, &GetParams::default());
-        let Spec { group, names, versions } = match self.call::<Definition>(request).await {
-            Ok(answer) => answer.body.spec,
-            Err(failure) if failure.code == Some(404) => return Ok(None),
-            Err(failure) => return Err(failure),
-        };
+        let Some(definition) = self.definition::<Definition>(crd_name).await? else { return Ok(None) };
+        let Spec { group, names, versions } = definition.body.spec;
         let stored = versions.into_iter().find(|v| v.storage);
         Ok(stored.map(|v| LastingVersion { group, kind: names.kind, version: v.name }))
     }

@@ -2,8 +2,6 @@
 //!
 //! This is the one place where bodies of objects are read. They are compared and dropped, and never sent back.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Resource;
 use kube::api::GetParams;
 use kube::core::Request;
 use serde::Deserialize;
@@ -59,13 +57,10 @@ impl Cluster {
     /// # Access
     /// `get` on `customresourcedefinitions`.
     pub async fn field_risks(&self, crd_name: &str, besides: &StoredBesides) -> Result<FieldRisks, Failure> {
-        let path = CustomResourceDefinition::url_path(&(), None);
-        let request = Request::new(path).get(crd_name, &GetParams::default());
-        let Definition { spec, status } = match self.call::<Definition>(request).await {
-            Ok(answer) => answer.body,
-            Err(failure) if failure.code == Some(404) => return Ok(FieldRisks::default()),
-            Err(failure) => return Err(failure),
+        let Some(definition) = self.definition::<Definition>(crd_name).await? else {
+            return Ok(FieldRisks::default());
         };
+        let Definition { spec, status } = definition.body;
         let storage = spec.versions.iter().find(|v| v.storage).map(|v| v.name.clone());
         let converts = spec.conversion.is_some_and(|c| c.strategy != "None");
         let stored = status.and_then(|s| s.stored_versions).unwrap_or_default();
