@@ -10,10 +10,8 @@ use crate::scene::{PATIENCE, Scene, counts};
 
 #[tokio::test]
 async fn a_run_goes_on_after_a_restart_although_somebody_trimmed_by_hand() {
-    let scene = Scene::widgets("begun-by-hand").await;
-    scene.stored_old(&Batch::plain(60)).await;
-    let controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pace": { "writesPerSecond": 5 }, "pageSize": 10 })).await;
+    let scene = Scene::old_widgets("begun-by-hand", 60).await;
+    let controller = scene.begin(json!({ "pace": { "writesPerSecond": 5 }, "pageSize": 10 })).await;
     scene.until_visits(20).await;
     kill(controller).await;
     scene.set_stored_versions(&["v1"]).await;
@@ -27,8 +25,7 @@ async fn a_run_goes_on_after_a_restart_although_somebody_trimmed_by_hand() {
 async fn a_full_run_is_repeated_after_the_flag_moved_away_and_back_unseen() {
     let scene = Scene::widgets("begun-unseen").await;
     let keys = scene.stored_old(&Batch::plain(5)).await;
-    let controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "mode": "Always" })).await;
+    let controller = scene.begin(json!({ "mode": "Always" })).await;
     scene.until(Reason::Migrated).await;
     kill(controller).await;
     scene.move_storage("v1alpha1").await;

@@ -10,7 +10,6 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patc
 use restow::api::{ConditionType, Reason};
 use serde_json::{Value, json};
 use testbed::audit::Filter;
-use testbed::objects::Batch;
 
 use crate::scene::{Scene, counts};
 
@@ -105,41 +104,32 @@ async fn stands_back(scene: &Scene, builtin: &Builtin<'_>) {
 
 #[tokio::test]
 async fn a_built_in_migrator_is_waited_for_until_it_is_done() {
-    let scene = Scene::widgets("builtin-done").await;
-    scene.stored_old(&Batch::plain(20)).await;
+    let scene = Scene::old_widgets("builtin-done", 20).await;
     let builtin = Builtin::begin(&scene).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     stands_back(&scene, &builtin).await;
     assert_eq!(scene.visits(), 0);
     assert_eq!(scene.stored().await, counts([("v1alpha1", 20)]));
     // It has seen the CRD change meanwhile, and so leaves `storedVersions` alone.
     builtin.end(None).await;
-    scene.until(Reason::Migrated).await;
-    assert_eq!(scene.stored().await, counts([("v1", 20)]));
-    assert_eq!(scene.stored_versions().await, ["v1"]);
+    scene.until_all_migrated(20).await;
 }
 
 #[tokio::test]
 async fn a_built_in_migrator_that_begins_during_a_run_is_waited_for() {
-    let scene = Scene::widgets("builtin-during").await;
-    scene.stored_old(&Batch::plain(60)).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pace": { "writesPerSecond": 10 }, "pageSize": 10 })).await;
+    let scene = Scene::old_widgets("builtin-during", 60).await;
+    let _controller = scene.begin(json!({ "pace": { "writesPerSecond": 10 }, "pageSize": 10 })).await;
     scene.until_visits(15).await;
     let builtin = Builtin::begin(&scene).await;
     stands_back(&scene, &builtin).await;
     // What it says it has done is no proof: the run goes on, and writes what it left.
     builtin.end(Some("v1")).await;
-    scene.until(Reason::Migrated).await;
-    assert_eq!(scene.stored().await, counts([("v1", 60)]));
-    assert_eq!(scene.stored_versions().await, ["v1"]);
+    scene.until_all_migrated(60).await;
 }
 
 #[tokio::test]
 async fn a_condition_that_a_deleted_migrator_left_behind_does_not_count() {
-    let scene = Scene::widgets("builtin-deleted").await;
-    scene.stored_old(&Batch::plain(20)).await;
+    let scene = Scene::old_widgets("builtin-deleted", 20).await;
     // Neither does one that has failed, or is at work on something else.
     let failed = format!("failed-{}", scene.migration());
     let failed = Builtin::create(&scene, &failed, &scene.kind.group, scene.kind.plural).await;
@@ -147,11 +137,8 @@ async fn a_condition_that_a_deleted_migrator_left_behind_does_not_count() {
     let other = Builtin::create(&scene, "elsewhere", "elsewhere.example.com", scene.kind.plural).await;
     other.mark("Running").await;
     let builtin = Builtin::begin(&scene).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     stands_back(&scene, &builtin).await;
     builtin.delete().await;
-    scene.until(Reason::Migrated).await;
-    assert_eq!(scene.stored().await, counts([("v1", 20)]));
-    assert_eq!(scene.stored_versions().await, ["v1"]);
+    scene.until_all_migrated(20).await;
 }

@@ -5,7 +5,6 @@ use kube::Api;
 use kube::api::ListParams;
 use restow::api::Reason;
 use serde_json::json;
-use testbed::objects::Batch;
 use testbed::proxy::{Fault, Proxy, Rule};
 
 use crate::scene::{Scene, counts, eventually};
@@ -16,29 +15,23 @@ fn broken() -> Fault {
 
 #[tokio::test]
 async fn connections_that_break_cost_nothing_but_time() {
-    let scene = Scene::widgets("faults-resets").await;
-    scene.stored_old(&Batch::plain(50)).await;
+    let scene = Scene::old_widgets("faults-resets", 50).await;
     let proxy = Proxy::start(scene.plane).await.unwrap();
     proxy.add(Rule::new(Fault::CutBefore).method("PATCH").uri("/widgets/").after(5).times(4));
     proxy.add(Rule::new(Fault::CutAfter).method("PATCH").uri("/widgets/").times(4));
     proxy.add(Rule::new(Fault::CutAfter).method("PATCH").uri("customresourcedefinitions").times(1));
-    let _controller = scene.controller_through(&proxy, &[]).await;
-    scene.migrate(json!({})).await;
-    let status = scene.until(Reason::Migrated).await;
-    assert_eq!(scene.stored().await, counts([("v1", 50)]));
-    assert_eq!(scene.stored_versions().await, ["v1"]);
+    let _controller = scene.begin_through(&proxy, json!({})).await;
+    let status = scene.until_all_migrated(50).await;
     assert_eq!(status.progress.unwrap().refused, 0);
 }
 
 #[tokio::test]
 async fn a_server_that_asks_for_patience_is_left_alone() {
-    let scene = Scene::widgets("faults-patience").await;
-    scene.stored_old(&Batch::plain(60)).await;
+    let scene = Scene::old_widgets("faults-patience", 60).await;
     let proxy = Proxy::start(scene.plane).await.unwrap();
     let busy = Fault::status(429, "TooManyRequests", "please try again later").retry_after(4);
     proxy.add(Rule::new(busy).method("PATCH").uri("/widgets/").after(20).times(1));
-    let _controller = scene.controller_through(&proxy, &[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin_through(&proxy, json!({})).await;
     let status = scene.until_of(scene.migration(), "BackingOff", |s| {
         crate::scene::reason_of(s) == Some(Reason::BackingOff)
     });
@@ -58,12 +51,10 @@ async fn a_server_that_asks_for_patience_is_left_alone() {
 async fn an_object_that_always_fails_is_named_and_stops_no_other() {
     // In the middle, and as the last one: then no neighbour is left to tell by.
     for (name, bad) in [("faults-middle", "w007"), ("faults-last", "w029")] {
-        let scene = Scene::widgets(name).await;
-        scene.stored_old(&Batch::plain(30)).await;
+        let scene = Scene::old_widgets(name, 30).await;
         let proxy = Proxy::start(scene.plane).await.unwrap();
         proxy.add(Rule::new(broken()).method("PATCH").uri(format!("/{bad}?")));
-        let _controller = scene.controller_through(&proxy, &[]).await;
-        scene.migrate(json!({})).await;
+        let _controller = scene.begin_through(&proxy, json!({})).await;
         let status = scene.until(Reason::ObjectsRefused).await;
         assert_eq!(scene.stored().await, counts([("v1", 29), ("v1alpha1", 1)]));
         assert_eq!(scene.stored_versions().await, ["v1alpha1", "v1"]);
@@ -74,22 +65,18 @@ async fn an_object_that_always_fails_is_named_and_stops_no_other() {
         proxy.heal();
         // A change of the spec asks for another try at once.
         scene.patch_spec(scene.migration(), json!({ "pageSize": 10 })).await;
-        scene.until(Reason::Migrated).await;
-        assert_eq!(scene.stored().await, counts([("v1", 30)]));
-        assert_eq!(scene.stored_versions().await, ["v1"]);
+        scene.until_all_migrated(30).await;
     }
 }
 
 #[tokio::test]
 async fn a_first_page_on_which_every_object_fails_is_gone_through_in_reasonable_time() {
-    let scene = Scene::widgets("faults-page").await;
-    scene.stored_old(&Batch::plain(60)).await;
+    let scene = Scene::old_widgets("faults-page", 60).await;
     let proxy = Proxy::start(scene.plane).await.unwrap();
     for bad in ["/w00", "/w01", "/w02"] {
         proxy.add(Rule::new(broken()).method("PATCH").uri(bad));
     }
-    let _controller = scene.controller_through(&proxy, &[]).await;
-    scene.migrate(json!({ "pageSize": 20 })).await;
+    let _controller = scene.begin_through(&proxy, json!({ "pageSize": 20 })).await;
     let status = scene.until(Reason::ObjectsRefused).await;
     assert_eq!(status.progress.map(|p| (p.rewritten, p.refused)), Some((30, 30)));
     assert_eq!(scene.stored().await, counts([("v1", 30), ("v1alpha1", 30)]));
@@ -98,12 +85,10 @@ async fn a_first_page_on_which_every_object_fails_is_gone_through_in_reasonable_
 
 #[tokio::test]
 async fn a_server_that_fails_everything_is_no_objects_fault() {
-    let scene = Scene::widgets("faults-outage").await;
-    scene.stored_old(&Batch::plain(30)).await;
+    let scene = Scene::old_widgets("faults-outage", 30).await;
     let proxy = Proxy::start(scene.plane).await.unwrap();
     proxy.add(Rule::new(broken()).method("PATCH").uri("/widgets/").after(10).times(6));
-    let _controller = scene.controller_through(&proxy, &[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin_through(&proxy, json!({})).await;
     let status = scene.until(Reason::Migrated).await;
     assert_eq!(status.progress.unwrap().refused, 0);
     assert_eq!(scene.stored().await, counts([("v1", 30)]));
@@ -112,27 +97,23 @@ async fn a_server_that_fails_everything_is_no_objects_fault() {
 
 #[tokio::test]
 async fn a_key_that_a_policy_refuses_stops_no_run() {
-    let scene = Scene::widgets("faults-key").await;
-    scene.stored_old(&Batch::plain(5)).await;
+    let scene = Scene::old_widgets("faults-key", 5).await;
     let proxy = Proxy::start(scene.plane).await.unwrap();
     proxy.add(Rule::new(Fault::status(404, "NotFound", "there is none yet")).method("GET").uri("/secrets/"));
     let refused = Fault::status(422, "Invalid", "ValidatingAdmissionPolicy 'no-secrets' denied request");
     proxy.add(Rule::new(refused).method("POST").uri("/secrets"));
-    let _controller = scene.controller_through(&proxy, &[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin_through(&proxy, json!({})).await;
     scene.until(Reason::Migrated).await;
     assert_eq!(scene.stored().await, counts([("v1", 5)]));
 }
 
 #[tokio::test]
 async fn where_no_status_can_be_written_the_events_still_tell() {
-    let scene = Scene::widgets("faults-status").await;
-    scene.stored_old(&Batch::plain(5)).await;
+    let scene = Scene::old_widgets("faults-status", 5).await;
     let proxy = Proxy::start(scene.plane).await.unwrap();
     let denied = Fault::status(403, "Forbidden", "cannot patch storagemigrations/status");
     proxy.add(Rule::new(denied).method("PATCH").uri("/storagemigrations/").uri("/status"));
-    let _controller = scene.controller_through(&proxy, &[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin_through(&proxy, json!({})).await;
     let events: Api<Event> = Api::all(scene.client.clone());
     eventually("an event of the end", async || {
         let events = events.list(&ListParams::default()).await.ok()?.items;

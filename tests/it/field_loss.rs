@@ -36,17 +36,14 @@ async fn three_are_refused(scene: &Scene) -> Vec<RefusedObject> {
 /// Accepts the loss, and waits until all ten are stored.
 async fn loss_is_accepted(scene: &Scene) {
     scene.patch_spec(scene.migration(), json!({ "acceptFieldLoss": true })).await;
-    scene.until(Reason::Migrated).await;
-    assert_eq!(scene.stored().await, counts([("v1", 10)]));
-    assert_eq!(scene.stored_versions().await, ["v1"]);
+    scene.until_all_migrated(10).await;
 }
 
 #[tokio::test]
 async fn b23_an_object_that_would_lose_a_field_is_not_written() {
     let scene = Scene::new("b23-loss", renamed).await;
     let keys = scene.stored_old(&Batch::of(10, three_of_ten)).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let refusals = three_are_refused(&scene).await;
     assert_eq!(scene.stored_versions().await, ["v1alpha1", "v1"]);
     let refusal = &refusals[0];
@@ -67,8 +64,7 @@ async fn b23_an_object_that_would_lose_a_field_is_not_written() {
 async fn b23_no_field_is_dropped_after_a_restart_although_somebody_trimmed_meanwhile() {
     let scene = Scene::new("b23-trimmed", renamed).await;
     scene.stored_old(&Batch::of(10, three_of_ten)).await;
-    let controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let controller = scene.begin(json!({})).await;
     three_are_refused(&scene).await;
     drop(controller);
     scene.set_stored_versions(&["v1"]).await;
@@ -89,8 +85,7 @@ async fn b23_a_full_run_believes_no_stored_versions_and_drops_no_field() {
     let scene = Scene::new("b23-always", renamed).await;
     scene.stored_old(&Batch::of(10, three_of_ten)).await;
     scene.set_stored_versions(&["v1"]).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "mode": "Always" })).await;
+    let _controller = scene.begin(json!({ "mode": "Always" })).await;
     let refusals = three_are_refused(&scene).await;
     assert!(refusals.iter().all(|refusal| refusal.reason == "FieldLoss"), "{refusals:?}");
     loss_is_accepted(&scene).await;
@@ -114,8 +109,7 @@ async fn b15_with_conversion_none_a_field_of_another_type_needs_an_acknowledgeme
     };
     scene.stored_old(&Batch::of(10, three_have_it)).await;
     let before = scene.values().await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let refusals = three_are_refused(&scene).await;
     assert_eq!(scene.stored_versions().await, ["v1alpha1", "v1"]);
     for refusal in &refusals {

@@ -6,7 +6,6 @@ use std::process::Command;
 use restow::api::Reason;
 use serde_json::{Value, json};
 use testbed::access;
-use testbed::objects::Batch;
 use testbed::process::Exit;
 use testbed::restow::RestowCommand;
 
@@ -80,11 +79,9 @@ fn a_grant_for_what_is_no_resource_is_refused() {
 
 #[tokio::test]
 async fn who_is_denied_is_shown_the_command_and_its_output_is_enough() {
-    let scene = Scene::widgets("rbac-printed").await;
-    scene.stored_old(&Batch::plain(20)).await;
+    let scene = Scene::old_widgets("rbac-printed", 20).await;
     access::revoke_target(scene.plane, &scene.kind.group, scene.kind.plural).await.unwrap();
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let denied = scene.until(Reason::AccessDenied).await;
     let message = &denied.conditions[0].message;
     let crd = scene.kind.crd_name();
@@ -104,15 +101,12 @@ async fn who_is_denied_is_shown_the_command_and_its_output_is_enough() {
     // It would notice by itself, half a minute later.
     scene.delete_migration(scene.migration()).await;
     scene.migrate(json!({})).await;
-    scene.until(Reason::Migrated).await;
-    assert_eq!(scene.stored().await, counts([("v1", 20)]));
-    assert_eq!(scene.stored_versions().await, ["v1"]);
+    scene.until_all_migrated(20).await;
 }
 
 #[tokio::test]
 async fn the_owners_job_needs_no_more_rights_than_its_sample_gives() {
-    let scene = Scene::widgets("rbac-owner").await;
-    scene.stored_old(&Batch::plain(20)).await;
+    let scene = Scene::old_widgets("rbac-owner", 20).await;
     let sample = fs::read_to_string(manifests().join("samples/owner-job.yaml")).unwrap();
     let sample = sample.replace("example.com", &scene.kind.group).replace("crontabs", scene.kind.plural);
     let file = scene.plane.new_path("owner.yaml");

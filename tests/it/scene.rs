@@ -85,6 +85,35 @@ impl Scene {
         keys
     }
 
+    /// Widgets of which so many are stored in v1alpha1, with the flag on v1.
+    pub(crate) async fn old_widgets(name: &str, count: usize) -> Self {
+        let scene = Self::widgets(name).await;
+        scene.stored_old(&Batch::plain(count)).await;
+        scene
+    }
+
+    /// Starts a controller and creates the StorageMigration called after the scene, with further fields of its spec.
+    pub(crate) async fn begin(&self, spec: Value) -> Restow {
+        let controller = self.controller(&[]).await;
+        self.migrate(spec).await;
+        controller
+    }
+
+    /// The same, with a proxy between the controller and the API server.
+    pub(crate) async fn begin_through(&self, proxy: &Proxy, spec: Value) -> Restow {
+        let controller = self.controller_through(proxy, &[]).await;
+        self.migrate(spec).await;
+        controller
+    }
+
+    /// Waits until the StorageMigration is done, and asserts that so many objects are stored in v1, and nothing else is named.
+    pub(crate) async fn until_all_migrated(&self, count: usize) -> StorageMigrationStatus {
+        let status = self.until(Reason::Migrated).await;
+        assert_eq!(self.stored().await, counts([("v1", count)]));
+        assert_eq!(self.stored_versions().await, ["v1"]);
+        status
+    }
+
     pub(crate) async fn move_storage(&self, version: &str) {
         crd::move_storage(&self.client, &self.kind.crd_name(), version).await.expect("move the flag");
     }

@@ -42,8 +42,7 @@ async fn a_migration_that_was_there_before_its_crd_starts_by_itself() {
 async fn a_migration_waits_for_the_version_it_expects_and_runs_when_the_flag_moves() {
     let scene = Scene::widgets("watch-flag").await;
     objects::create(&scene.client, &scene.kind, "v1alpha1", &Batch::plain(10)).await.unwrap();
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "expectedStorageVersion": "v1", "mode": "Always" })).await;
+    let _controller = scene.begin(json!({ "expectedStorageVersion": "v1", "mode": "Always" })).await;
     scene.until(Reason::Waiting).await;
     scene.no_visits_for(Duration::from_secs(3)).await;
     assert_eq!(scene.audit.count(&scene.requests()), 0);
@@ -52,17 +51,13 @@ async fn a_migration_waits_for_the_version_it_expects_and_runs_when_the_flag_mov
     let moved = Instant::now();
     scene.until_visits(1).await;
     assert!(moved.elapsed() < PROMPT, "after {:?}", moved.elapsed());
-    scene.until(Reason::Migrated).await;
-    assert_eq!(scene.stored().await, counts([("v1", 10)]));
-    assert_eq!(scene.stored_versions().await, ["v1"]);
+    scene.until_all_migrated(10).await;
 }
 
 #[tokio::test]
 async fn a_pace_takes_effect_while_the_migration_runs() {
-    let scene = Scene::widgets("watch-pace").await;
-    scene.stored_old(&Batch::plain(300)).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pace": { "writesPerSecond": 20 } })).await;
+    let scene = Scene::old_widgets("watch-pace", 300).await;
+    let _controller = scene.begin(json!({ "pace": { "writesPerSecond": 20 } })).await;
     scene.until_visits(20).await;
 
     scene.patch_spec(scene.migration(), json!({ "pace": { "writesPerSecond": 1 } })).await;
