@@ -38,30 +38,36 @@ const FLAGS: [&str; 4] = [
 const OBJECTS: usize = 600;
 const PAGE: u64 = 20;
 
-struct Replica {
+pub(crate) struct Replica {
     health: Health,
-    proxy: Proxy,
+    pub(crate) proxy: Proxy,
     restow: Restow,
 }
 
 impl Replica {
     async fn start(scene: &Scene) -> Self {
-        Self::start_behind(scene, Proxy::start(scene.plane).await.unwrap()).await
+        Self::start_behind(scene, Proxy::start(scene.plane).await.unwrap(), &FLAGS).await
     }
 
-    async fn start_behind(scene: &Scene, proxy: Proxy) -> Self {
+    /// One behind this proxy, which elects by these flags.
+    pub(crate) async fn start_behind(scene: &Scene, proxy: Proxy, flags: &[&str]) -> Self {
         let health = Health::free();
-        let flags = [FLAGS.as_slice(), &["--admin-address", &health.address]].concat();
+        let flags = [flags, &["--admin-address", &health.address]].concat();
         let restow = scene.controller_through(&proxy, &flags).await;
         Self { health, proxy, restow }
     }
 
     /// Whether it says that it leads. It is alive and ready, and knows all CRDs, whether it does or not.
-    fn leads(&self) -> bool {
+    pub(crate) fn leads(&self) -> bool {
         assert!(self.health.is_ok("/livez") && self.health.is_ok("/readyz"));
         let metrics = self.health.metrics("*/*");
         assert!(metrics.contains("restow_crd_stored_versions{"), "{metrics}");
         metrics.contains("\nrestow_leader 1")
+    }
+
+    /// Whether it led once, and had to stop.
+    pub(crate) fn has_stood_down(&self) -> bool {
+        self.restow.log().contains("not leading any more")
     }
 
     /// All that it has sent that changes something, but for the Lease.
@@ -114,7 +120,7 @@ async fn handed_over(from: &Replica, to: &Replica, since: Timestamp, done: u64) 
 }
 
 /// The objects that are visited, in turn.
-fn visited(requests: &[Passed]) -> Vec<&str> {
+pub(crate) fn visited(requests: &[Passed]) -> Vec<&str> {
     requests.iter().filter_map(|request| request.uri.split(['?', '/']).find(|it| is_object(it))).collect()
 }
 
@@ -227,7 +233,7 @@ async fn a_replica_whose_watch_hangs_does_not_act_on_a_spec_that_was_changed_sin
 
     let (proxy, gate) = (Proxy::start(scene.plane).await.unwrap(), Gate::default());
     proxy.add(Rule::new(Fault::Gate(gate.clone())).uri("/storagemigrations?").uri("watch=true"));
-    let second = Replica::start_behind(&scene, proxy).await;
+    let second = Replica::start_behind(&scene, proxy, &FLAGS).await;
     gate.reached().await;
     scene.patch_spec(scene.migration(), json!({ "suspend": true })).await;
     scene.until(Reason::Suspended).await;

@@ -15,6 +15,7 @@ mod chart;
 mod delete;
 mod docs;
 mod drain;
+mod elected_outages;
 mod faults;
 mod field_access;
 mod field_conversion;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use restow::api::{Reason, StorageMigrationStatus};
-use serde_json::json;
+use serde_json::{Value, json};
 use testbed::audit::Filter;
 use testbed::control_plane::{ControlPlane, Options};
 use testbed::crd::{self, Fixture, Kind};
@@ -19,16 +19,16 @@ use crate::scene::{Scene, eventually, reason_of};
 const OBJECTS: usize = 150;
 
 /// How long the cluster is away.
-const OUTAGE: Duration = Duration::from_mins(1);
+pub(crate) const OUTAGE: Duration = Duration::from_mins(1);
 
 /// A scene with three kinds on a control plane of its own, each with its StorageMigration to be.
-struct Three {
-    scene: Scene,
-    kinds: Vec<Kind>,
+pub(crate) struct Three {
+    pub(crate) scene: Scene,
+    pub(crate) kinds: Vec<Kind>,
 }
 
 impl Three {
-    async fn new(name: &str, etcd_flags: Vec<String>) -> Self {
+    pub(crate) async fn new(name: &str, etcd_flags: Vec<String>) -> Self {
         let options = Options { etcd_flags, ..Options::default() };
         let plane = Box::leak(Box::new(ControlPlane::start(options).await.expect("start")));
         let scene = Scene::on(plane, name, Fixture::widgets).await;
@@ -47,17 +47,23 @@ impl Three {
         Self { scene, kinds }
     }
 
-    fn name(&self, at: usize) -> String {
+    pub(crate) fn name(&self, at: usize) -> String {
         format!("{}-{at}", self.scene.migration())
+    }
+
+    /// Creates the StorageMigration of each kind, with further fields of the spec.
+    pub(crate) async fn order(&self, spec: &Value) {
+        for (at, kind) in self.kinds.iter().enumerate() {
+            let mut spec = spec.clone();
+            spec["resource"] = json!({ "group": kind.group, "resource": kind.plural });
+            self.scene.migrate_as(&self.name(at), spec).await;
+        }
     }
 
     /// Starts all migrations, and waits until each has stored a few objects.
     async fn begin(&self) -> Restow {
         let controller = self.scene.controller(&["--writes-per-second", "30"]).await;
-        for (at, kind) in self.kinds.iter().enumerate() {
-            let resource = json!({ "group": kind.group, "resource": kind.plural });
-            self.scene.migrate_as(&self.name(at), json!({ "resource": resource })).await;
-        }
+        self.order(&json!({})).await;
         for at in 0..self.kinds.len() {
             eventually("objects in v1", async || (self.stored(at).await >= 5).then_some(())).await;
         }
@@ -80,7 +86,7 @@ impl Three {
     }
 
     /// Waits until all are migrated, and nothing was held against an object.
-    async fn until_migrated(&self) {
+    pub(crate) async fn until_migrated(&self) {
         let is_migrated = |status: &StorageMigrationStatus| reason_of(status) == Some(Reason::Migrated);
         for at in 0..self.kinds.len() {
             let status = self.scene.until_of(&self.name(at), "Migrated", is_migrated).await;
