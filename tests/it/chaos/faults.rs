@@ -26,6 +26,9 @@ const HELD_WITHIN: Duration = Duration::from_secs(10);
 /// How long it is waited for the sweep in which objects are put back: settling, and a renewal of the Leases.
 const LAGS_FOR: Duration = Duration::from_secs(25);
 
+/// How long visits store objects in another version.
+const AWAY_FOR: Duration = Duration::from_millis(800);
+
 /// The longest delay of a conversion: a write with several of them must be over long before settling is.
 const DAWDLE: Duration = Duration::from_millis(60);
 
@@ -78,7 +81,22 @@ impl Doing<'_> {
         match action {
             Action::Answers(part, spoil) => self.spoil_answers(*part, spoil, gate).await,
             Action::Webhook(fault) => self.spoil_webhook(fault, gate).await,
-            Action::AdmissionDenies(object) => self.deny(*object, gate).await,
+            Action::AdmissionDenies(object, code) => {
+                // A 404 of something else: the object is there.
+                let details = json!({ "name": "settings", "kind": "configmaps" });
+                let status = json!({ "code": code, "message": "not on a day like this", "details": details });
+                let name = self.stand.keys[*object].name.clone();
+                let webhook =
+                    AdmissionWebhook::start(Denial { name, status }).await.expect("start a webhook");
+                self.register(&self.configuration(&webhook), gate).await;
+            }
+            Action::AdmissionIsGone => {
+                let nobody = Denial { name: String::new(), status: json!({}) };
+                let webhook = AdmissionWebhook::start(nobody).await.expect("start a webhook");
+                let configuration = self.configuration(&webhook);
+                drop(webhook);
+                self.register(&configuration, gate).await;
+            }
             Action::Servers(fault) => {
                 gate.open();
                 fault.happen(self.stand, self.historian, self.lasts).await;
@@ -171,20 +189,19 @@ impl Doing<'_> {
         delete_parts(&self.stand.scene, &name).await;
     }
 
-    /// An admission webhook that denies one object, or one that is gone, so that nothing can be written.
-    async fn deny(&self, object: Option<usize>, gate: &Gate) {
-        let Stand { scene, keys, .. } = self.stand;
-        let name = object.map(|object| keys[object].name.clone()).unwrap_or_default();
-        let status = json!({ "code": 403, "reason": "Forbidden", "message": "not on a day like this" });
-        let webhook = AdmissionWebhook::start(Denial { name, status }).await.expect("start a webhook");
+    fn configuration(&self, webhook: &AdmissionWebhook) -> ValidatingWebhookConfiguration {
+        let Stand { scene, .. } = self.stand;
         let name = format!("{}-{}.example.com", scene.migration(), self.number);
-        let configuration =
-            serde_json::from_value(webhook.configuration(&name, &scene.kind)).expect("a webhook");
-        let _there = object.map(|_| webhook);
-        let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(scene.client.clone());
-        webhooks.create(&PostParams::default(), &configuration).await.expect("register the webhook");
+        serde_json::from_value(webhook.configuration(&name, &scene.kind)).expect("a webhook's configuration")
+    }
+
+    /// Has an admission webhook asked for as long as the fault lasts.
+    async fn register(&self, configuration: &ValidatingWebhookConfiguration, gate: &Gate) {
+        let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(self.stand.scene.client.clone());
+        webhooks.create(&PostParams::default(), configuration).await.expect("register the webhook");
         self.lasting(gate).await;
-        webhooks.delete(&name, &DeleteParams::default()).await.expect("take the webhook away");
+        let name = configuration.metadata.name.as_deref().unwrap_or_default();
+        webhooks.delete(name, &DeleteParams::default()).await.expect("take the webhook away");
     }
 
     async fn withdraw_rights(&self, gate: &Gate) {
@@ -203,6 +220,9 @@ impl Doing<'_> {
             CrdEdit::MoveWithLaggard { to, visits } => self.move_with_laggard(to, *visits).await,
             CrdEdit::AwayAndBack { away, for_, unseen } => {
                 self.move_away_and_back(away, *for_, *unseen).await;
+            }
+            CrdEdit::AwayAndBackInSecret { to, away, visits } => {
+                self.move_away_and_back_in_secret(to, away, *visits).await;
             }
             CrdEdit::Describe => {
                 let text = format!("edit {}", self.number);
@@ -258,6 +278,28 @@ impl Doing<'_> {
         self.stand.burst(&back, Duration::from_millis(300)).await;
         if unseen {
             self.stand.signal(Signal::Continue).await;
+        }
+    }
+
+    /// Visits of the first sweep store objects in another version while the flag is away. The controller has no watch that
+    /// could tell of it: it only finds another generation when it looks.
+    async fn move_away_and_back_in_secret(&self, to: &str, away: &str, visits: usize) {
+        let Stand { scene, proxy, .. } = self.stand;
+        self.stand.move_flag(to).await;
+        self.stand.kill().await;
+        let (watch, gate) = (Gate::default(), Gate::default());
+        let watches = Rule::new(Fault::Gate(watch.clone())).uri("/customresourcedefinitions?").uri("watch=");
+        let visit = Rule::new(Fault::Gate(gate.clone())).method("PATCH").uri(format!("/{to}/namespaces/"));
+        let rules = [proxy.add_for_a_while(watches), proxy.add_for_a_while(visit.after(visits))];
+        self.stand.start().await;
+        drop(timeout(LAGS_FOR, gate.reached()).await);
+        self.stand.move_flag(away).await;
+        gate.open();
+        sleep(AWAY_FOR).await;
+        scene.move_storage(to).await;
+        watch.open();
+        for rule in rules {
+            proxy.remove(rule);
         }
     }
 

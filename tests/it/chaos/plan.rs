@@ -70,8 +70,10 @@ pub(super) enum Action {
     /// Between restow and the API server.
     Answers(Part, Spoil),
     Webhook(WebhookFault),
-    /// An admission webhook denies one object, or is not there for any.
-    AdmissionDenies(Option<usize>),
+    /// An admission webhook denies one object, with this code.
+    AdmissionDenies(usize, u16),
+    /// One is not there, so that nothing can be written.
+    AdmissionIsGone,
     Servers(ServerFault),
     /// Of one object, or of all.
     PolicyRefuses(Option<usize>),
@@ -114,6 +116,12 @@ pub(super) enum CrdEdit {
         away: &'static str,
         for_: Duration,
         unseen: bool,
+    },
+    /// After so many visits of the first sweep, and no watch tells of it.
+    AwayAndBackInSecret {
+        to: &'static str,
+        away: &'static str,
+        visits: usize,
     },
     Describe,
     ChangeConversion,
@@ -166,18 +174,21 @@ impl Plan {
 
 /// The flag moves, and more happens, mostly while the run that follows is at work.
 fn round(rng: &mut Rng, stage: &Stage, to: &'static str) -> Vec<Event> {
-    if rng.u8(..4) == 0 {
-        // Nothing else happens: what is put back in a confirm nobody could find.
-        let visits = rng.usize(1..stage.objects);
-        return vec![Event {
-            at: Duration::ZERO,
-            during: None,
-            action: Action::Crd(CrdEdit::MoveWithLaggard { to, visits }),
-            lasts: Duration::ZERO,
-        }];
+    let first =
+        |edit| Event { at: Duration::ZERO, during: None, action: Action::Crd(edit), lasts: Duration::ZERO };
+    // Nothing else happens in some: what is put back in a confirm nobody could find.
+    match rng.u8(..8) {
+        0 | 1 => {
+            let visits = rng.usize(1..stage.objects);
+            return vec![first(CrdEdit::MoveWithLaggard { to, visits })];
+        }
+        2 => {
+            let (away, visits) = (other_version(rng, to), rng.usize(1..stage.objects));
+            return vec![first(CrdEdit::AwayAndBackInSecret { to, away, visits })];
+        }
+        _ => {}
     }
-    let moved = Action::Crd(CrdEdit::Move { to });
-    let mut events = vec![Event { at: Duration::ZERO, during: None, action: moved, lasts: Duration::ZERO }];
+    let mut events = vec![first(CrdEdit::Move { to })];
     events.extend((0..rng.usize(0..=4)).map(|_| Event::random(rng, stage)));
     events
 }
@@ -237,8 +248,8 @@ impl Action {
             18 | 19 => Self::Burst { through: version(rng) },
             20..=25 => Self::Controller(Disturbance::random(rng)),
             26..=29 => Self::Order(OrderChange::random(rng)),
-            36 | 37 => Self::AdmissionDenies(Some(rng.usize(..stage.objects))),
-            38 => Self::AdmissionDenies(None),
+            36 | 37 => Self::AdmissionDenies(rng.usize(..stage.objects), [403, 404][rng.usize(..2)]),
+            38 => Self::AdmissionIsGone,
             _ => Self::Compact,
         }
     }
@@ -247,7 +258,7 @@ impl Action {
         matches!(
             self,
             Self::PolicyRefuses(Some(_))
-                | Self::AdmissionDenies(Some(_))
+                | Self::AdmissionDenies(..)
                 | Self::Webhook(WebhookFault::Refuses { .. })
         )
     }
