@@ -1,6 +1,6 @@
 //! Where the programs of the bench come from. Those of the control plane: from the directory named by
 //! `KUBEBUILDER_ASSETS`, else from the user's cache, else a build from the Go module in `control-plane/`, once, into that
-//! cache. The others: from the cache or a build from the Go modules in `helm/`, `promtool/` and `judge/`.
+//! cache. `RESTOW_KUBERNETES` asks for an older API server, of a module in `control-plane/older/`. The others: from the cache or a build from the Go modules in `helm/`, `promtool/` and `judge/`.
 //!
 //! A build takes minutes, so it says on standard error what it does. Two processes never build at the same time, and a
 //! program appears in the cache whole or not at all. Nothing is started here.
@@ -138,7 +138,7 @@ impl Program {
             | Self::ControllerManager
             | Self::Scheduler
             | Self::Kubelet
-            | Self::Proxy => CONTROL_PLANE.required("k8s.io/kubernetes"),
+            | Self::Proxy => self.module().required("k8s.io/kubernetes"),
             Self::Helm => HELM.required("helm.sh/helm/v4"),
             Self::Promtool => PROMTOOL.required("github.com/prometheus/prometheus"),
             Self::Judge => JUDGE.required("sigs.k8s.io/cli-utils"),
@@ -148,8 +148,8 @@ impl Program {
     /// The Go module that builds it.
     fn module(self) -> &'static Module {
         match self {
+            Self::ApiServer => module::api_server(),
             Self::Etcd
-            | Self::ApiServer
             | Self::Kubectl
             | Self::ControllerManager
             | Self::Scheduler
@@ -163,7 +163,7 @@ impl Program {
 
     /// The directory that the user names for it, if one does.
     fn assets(self) -> Option<PathBuf> {
-        if self.module().directory == CONTROL_PLANE.directory { home(ASSETS) } else { None }
+        if self.module().directory.starts_with(CONTROL_PLANE.directory) { home(ASSETS) } else { None }
     }
 
     /// What the program is to be told at its build. Without it, the control plane calls itself `v0.0.0-master`, and clients
@@ -178,10 +178,10 @@ impl Program {
         if self == Self::Helm {
             return set(stripped, ("helm.sh/helm/v4/internal/version.version", version));
         }
-        let mut numbers = kubernetes_version().trim_start_matches('v').split('.');
+        let mut numbers = version.trim_start_matches('v').split('.');
         let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
         [
-            ("k8s.io/component-base/version.gitVersion", kubernetes_version()),
+            ("k8s.io/component-base/version.gitVersion", version),
             ("k8s.io/component-base/version.gitMajor", major),
             ("k8s.io/component-base/version.gitMinor", minor),
             ("k8s.io/component-base/version.gitTreeState", "clean"),
@@ -276,7 +276,7 @@ impl Program {
     }
 }
 
-/// The Kubernetes version that is built, with its `v`.
+/// The Kubernetes version of the API server that is built, with its `v`.
 #[must_use]
 pub fn kubernetes_version() -> &'static str {
     Program::ApiServer.version()

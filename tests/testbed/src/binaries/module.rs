@@ -6,25 +6,83 @@ use std::path::PathBuf;
 use super::{BinaryError, home};
 
 /// The control plane.
-pub(super) const CONTROL_PLANE: Module = Module {
+pub(super) static CONTROL_PLANE: Module = Module {
     directory: "control-plane",
     requirements: include_str!("../../control-plane/go.mod"),
     sources: &[],
 };
 
+/// Older API servers, each with the version by which [`KUBERNETES`] asks for it. All else is that of [`CONTROL_PLANE`].
+static OLDER: [(&str, Module); 3] = [
+    (
+        "1.34.4",
+        Module {
+            directory: "control-plane/older/v1.34",
+            requirements: include_str!("../../control-plane/older/v1.34/go.mod"),
+            sources: &[],
+        },
+    ),
+    (
+        "1.35.4",
+        Module {
+            directory: "control-plane/older/v1.35",
+            requirements: include_str!("../../control-plane/older/v1.35/go.mod"),
+            sources: &[],
+        },
+    ),
+    (
+        "1.36.3",
+        Module {
+            directory: "control-plane/older/v1.36",
+            requirements: include_str!("../../control-plane/older/v1.36/go.mod"),
+            sources: &[],
+        },
+    ),
+];
+
+/// Environment variable naming the Kubernetes version whose API server is wanted.
+const KUBERNETES: &str = "RESTOW_KUBERNETES";
+
+/// The module of the API server that was asked for.
+///
+/// # Panics
+/// As [`older`].
+pub(super) fn api_server() -> &'static Module {
+    let wanted = std::env::var(KUBERNETES).unwrap_or_default();
+    older(&wanted).unwrap_or(&CONTROL_PLANE)
+}
+
+/// The module of an older API server, unless the newest is wanted.
+///
+/// # Panics
+/// If that version is not among those that are pinned: with another one the tests would prove something else.
+fn older(wanted: &str) -> Option<&'static Module> {
+    let newest = CONTROL_PLANE.required("k8s.io/kubernetes").trim_start_matches('v');
+    if wanted.is_empty() || wanted == newest {
+        return None;
+    }
+    let known = OLDER.iter().find(|(version, _)| wanted == *version).map(|(_, module)| module);
+    assert!(
+        known.is_some(),
+        "{KUBERNETES} is {wanted}, but known are {:?} and {newest}",
+        OLDER.iter().map(|(v, _)| v).collect::<Vec<_>>()
+    );
+    known
+}
+
 /// Helm, whose dependencies are other versions of the same modules.
-pub(super) const HELM: Module =
+pub(super) static HELM: Module =
     Module { directory: "helm", requirements: include_str!("../../helm/go.mod"), sources: &[] };
 
 /// What tools make of an object.
-pub(super) const JUDGE: Module = Module {
+pub(super) static JUDGE: Module = Module {
     directory: "judge",
     requirements: include_str!("../../judge/go.mod"),
     sources: &[include_str!("../../judge/main.go"), include_str!("../../judge/lua.go")],
 };
 
 /// promtool.
-pub(super) const PROMTOOL: Module =
+pub(super) static PROMTOOL: Module =
     Module { directory: "promtool", requirements: include_str!("../../promtool/go.mod"), sources: &[] };
 
 /// A Go module of ours, which pins what it builds.
@@ -66,6 +124,9 @@ impl Module {
                 (self.requirements, self.sources).hash(&mut hasher);
                 format!("{:016x}", hasher.finish())
             }
+            older if older.starts_with("control-plane/older/") => {
+                self.required("k8s.io/kubernetes").to_owned()
+            }
             _ => format!(
                 "kubernetes-{}-etcd-{}",
                 self.required("k8s.io/kubernetes"),
@@ -73,5 +134,25 @@ impl Module {
             ),
         };
         Ok(caches.ok_or(BinaryError::NoCache)?.join("restow").join(self.directory).join(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_older_api_server_is_of_the_version_by_which_it_is_asked_for() {
+        for (version, module) in &OLDER {
+            assert_eq!(module.required("k8s.io/kubernetes"), format!("v{version}"));
+            assert!(older(version).is_some_and(|found| found.directory == module.directory));
+        }
+        assert!(older("").is_none() && older("1.37.2").is_none());
+    }
+
+    #[test]
+    #[should_panic(expected = "RESTOW_KUBERNETES is 1.33.1, but known are")]
+    fn a_version_that_is_not_pinned_is_no_reason_to_take_another() {
+        let _ = older("1.33.1");
     }
 }
