@@ -32,6 +32,7 @@ mod field_stored_versions;
 mod field_target;
 mod field_trim;
 mod field_writes;
+mod flow_control;
 mod generated;
 mod gitops;
 mod health;

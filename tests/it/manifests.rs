@@ -13,7 +13,8 @@ use testbed::control_plane::ControlPlane;
 use crate::scene::{BINARY, eventually, install, manifests};
 
 /// The components, each with the number of objects that it adds.
-const COMPONENTS: [(&str, usize); 7] = [
+const COMPONENTS: [(&str, usize); 8] = [
+    ("flow-control", 3),
     ("ha", 1),
     ("job", 1),
     ("monitoring/pod-monitor", 1),
@@ -207,7 +208,7 @@ pub(crate) async fn succeeds(plane: &ControlPlane, args: &[&str]) {
 }
 
 /// The default with components, rendered in a directory outside.
-fn render_with(components: &[&str]) -> String {
+pub(crate) fn render_with(components: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path().canonicalize().unwrap();
     // kustomize takes no absolute paths.
