@@ -183,6 +183,14 @@ impl Etcd {
         self.ask("kv/put", &json!({ "key": BASE64.encode(key), "value": BASE64.encode(value) })).await;
     }
 
+    /// Stores bytes under several keys at once, 128 at most.
+    pub async fn put_all<K: AsRef<str>, V: AsRef<[u8]>>(&self, values: &[(K, V)]) {
+        let put = |(key, value): &(K, V)| json!({ "requestPut": { "key": BASE64.encode(key.as_ref()), "value": BASE64.encode(value) } });
+        let answer =
+            self.ask("kv/txn", &json!({ "success": values.iter().map(put).collect::<Vec<_>>() })).await;
+        assert_eq!(answer["succeeded"], true, "{answer}");
+    }
+
     /// Removes a key.
     pub async fn delete(&self, key: &str) {
         self.ask("kv/deleterange", &json!({ "key": BASE64.encode(key) })).await;

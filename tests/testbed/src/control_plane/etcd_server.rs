@@ -60,6 +60,12 @@ impl EtcdServer {
         self.server.stop(signal).await
     }
 
+    /// Its process, if it was started and not stopped.
+    #[must_use]
+    pub fn pid(&self) -> Option<i32> {
+        self.server.pid()
+    }
+
     /// Where it serves clients.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
