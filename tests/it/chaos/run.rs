@@ -73,6 +73,7 @@ pub(super) async fn run(cluster: &Cluster, seed: u64, plan: &Plan, journal: &Jou
     stand.check_objects().await;
     let trims = historian.leave(stand.kind()).await;
     stand.kill().await;
+    stand.clear().await;
     let events: usize = plan.rounds.iter().map(Vec::len).sum();
     journal.note(&format!("{events} events, {trims} trims"));
 }

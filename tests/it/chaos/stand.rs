@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
-use kube::Client;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::DeleteParams;
+use kube::{Api, Client};
 use serde_json::json;
 use testbed::control_plane::{ApiServer, ControlPlane};
 use testbed::crd::{Fixture, Kind};
@@ -117,6 +119,12 @@ impl Stand {
         if exit != Exit::Signal(9) {
             self.journal.wrong(&format!("the controller ended by itself: {exit:?}"));
         }
+    }
+
+    /// Has the kind deleted: the more of them a server has, the longer it takes to start.
+    pub(super) async fn clear(&self) {
+        let crds: Api<CustomResourceDefinition> = Api::all(self.scene.client.clone());
+        crds.delete(&self.kind().crd_name(), &DeleteParams::default()).await.expect("delete the CRD");
     }
 
     /// Pauses the controller, or lets it go on.
