@@ -215,6 +215,13 @@ fn a_flag_that_moved_away_and_back_just_before_the_trim_is_noticed() {
 }
 
 #[test]
+fn a_loss_that_is_accepted_starts_a_run_over_once() {
+    let mut stage = sweeping();
+    stage.edit(|spec| spec.accept_field_loss = true);
+    assert_eq!(stage.go(), whole_run());
+}
+
+#[test]
 fn a_run_that_keeps_stored_versions_ends_where_it_would_trim() {
     let mut stage = Stage::new();
     stage.spec.stored_versions = StoredVersions::Keep;

@@ -73,6 +73,17 @@ fn a_server_that_is_gone_for_good_is_ignored_as_asked_and_no_other() {
     assert!(message.ends_with("; ignored, as asked: API server b"), "{message}");
 }
 
+#[test]
+fn a_server_that_is_not_ignored_any_more_is_waited_for_before_the_next_sweep() {
+    let mut stage = moved_at_900();
+    stage.ignored_servers = Some("b");
+    look_until(&mut stage, 965, |_| 890);
+    (stage.secs, stage.servers) = (970, Some(servers(vec![server("a", 970), server("b", 890)], 970)));
+    assert_eq!(stage.go_until("visit"), "inspect, list, visit");
+    stage.ignored_servers = None;
+    assert_eq!(stage.go(), "visit, list after b, visit, inspect, WaitingForAPIServer until 975");
+}
+
 /// Whoever has caught up stays so, as long as the CRD stays as it is.
 #[test]
 fn a_server_that_falls_asleep_once_it_was_heard_of_holds_the_trim_alone() {
