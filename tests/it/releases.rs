@@ -20,6 +20,9 @@ use crate::manifests::path;
 use crate::policy::Policy;
 use crate::scene::{BINARY, SCENE_LABEL, Scene, counts, eventually, manifests};
 
+/// The Job before a release.
+const JOB: &str = "release-hook-migration";
+
 #[tokio::test]
 async fn a_release_that_waits_ends_when_all_is_migrated_and_fails_where_somebody_must_act() {
     let scene = Scene::widgets("release-wait").await;
@@ -54,6 +57,8 @@ async fn a_release_without_the_old_version_passes_when_the_job_before_it_has_mig
     let definition = |fixture: Fixture| ("crd.yaml", fixture.stored_in("v1").to_json().to_string());
     let widgets = || Fixture::widgets("release-hook.example.com");
     let hook = fs::read_to_string(manifests().join("gitops/pre-upgrade.yaml")).unwrap();
+    // A name that no other Job of these tests has.
+    let hook = hook.replace("crontabs-migration", JOB);
     let hook = hook.replace("crontabs", "widgets").replace("example.com", "release-hook.example.com");
     let both = chart(&[definition(widgets())]);
     let one = chart(&[definition(widgets().without_version("v1alpha1")), ("hook.yaml", hook)]);
@@ -63,7 +68,7 @@ async fn a_release_without_the_old_version_passes_when_the_job_before_it_has_mig
     assert!(said(&too_early).contains("missing from spec.versions"), "{}", said(&too_early));
 
     let upgrade = release(&scene, "upgrade", &one, &["--timeout", "120s", "--force-conflicts"]);
-    let message = run_job(&scene, "widgets-migration").await;
+    let message = run_job(&scene, JOB).await;
     assert!(message.contains(": Migrated: all objects are stored in v1: 20 rewritten"), "{message}");
     let upgraded = upgrade.await.unwrap();
     assert!(upgraded.status.success(), "{}", said(&upgraded));
