@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use restow::api::Reason;
 use serde_json::json;
-use testbed::objects::Batch;
 use testbed::proxy::{Fault, Proxy, Rule};
 
 use crate::health::Health;
@@ -17,8 +16,7 @@ const CEILING: f64 = 8.0;
 
 #[tokio::test]
 async fn more_is_under_way_while_answers_come_as_fast_as_ever_and_less_when_patience_is_asked_for() {
-    let scene = Scene::widgets("adaptive").await;
-    scene.stored_old(&Batch::plain(1200)).await;
+    let scene = Scene::old_widgets("adaptive", 1200).await;
     let proxy = Proxy::start(scene.plane).await.expect("start a proxy");
     let visits = |fault| Rule::new(fault).method("PATCH").uri(format!("/{}/", scene.kind.group));
     let slow = proxy.add_for_a_while(visits(Fault::Delay(DELAY)));

@@ -26,8 +26,7 @@ async fn a_ca_bundle_rotated_every_two_seconds_keeps_no_run_from_its_end() {
     let scene = Scene::new("ca-rotation", |group| Fixture::widgets(group).converted_by(conversion)).await;
     scene.stored_old(&Batch::plain(OBJECTS)).await;
     let trims = Trims::watch(&scene);
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pace": { "writesPerSecond": 20 } })).await;
+    let _controller = scene.begin(json!({ "pace": { "writesPerSecond": 20 } })).await;
     let started = scene.until(Reason::Sweeping).await.start_time;
     let rotated = Arc::new(AtomicUsize::new(0));
     let rotation = {

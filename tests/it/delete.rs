@@ -6,7 +6,6 @@ use jiff::{SignedDuration, Timestamp};
 use kube::api::{Patch, PatchParams};
 use restow::api::Reason;
 use serde_json::json;
-use testbed::objects::Batch;
 use tokio::time::sleep;
 
 use crate::scene::{Scene, eventually};
@@ -15,10 +14,8 @@ const OBJECTS: usize = 100;
 
 #[tokio::test]
 async fn a_deleted_migration_is_gone_at_once_and_stops_writing() {
-    let scene = Scene::widgets("delete").await;
-    scene.stored_old(&Batch::plain(OBJECTS)).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pace": { "writesPerSecond": 5 } })).await;
+    let scene = Scene::old_widgets("delete", OBJECTS).await;
+    let _controller = scene.begin(json!({ "pace": { "writesPerSecond": 5 } })).await;
     scene.until_visits(10).await;
     let running = scene.migrations().get(scene.migration()).await.unwrap();
     assert_eq!(running.metadata.finalizers, None);
@@ -36,8 +33,7 @@ async fn a_deleted_migration_is_gone_at_once_and_stops_writing() {
 
 #[tokio::test]
 async fn a_finished_migration_is_deleted_when_its_time_is_over() {
-    let scene = Scene::widgets("delete-ttl").await;
-    scene.stored_old(&Batch::plain(5)).await;
+    let scene = Scene::old_widgets("delete-ttl", 5).await;
     let controller = scene.controller(&[]).await;
     scene.migrate(json!({ "ttlSecondsAfterFinished": 3600 })).await;
     scene.until(Reason::Migrated).await;

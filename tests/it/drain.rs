@@ -8,7 +8,7 @@ use std::time::Duration;
 use restow::api::Reason;
 use serde_json::json;
 use testbed::etcd::UNREADABLE;
-use testbed::objects::{self, Batch};
+use testbed::objects;
 use testbed::process::{Exit, Signal};
 
 use crate::scene::{Scene, counts, eventually, reason_of};
@@ -18,8 +18,7 @@ const PAGE: usize = 10;
 
 #[tokio::test]
 async fn a_controller_that_is_told_to_stop_ends_well_and_the_next_one_goes_on() {
-    let scene = Scene::widgets("drain").await;
-    scene.stored_old(&Batch::plain(OBJECTS)).await;
+    let scene = Scene::old_widgets("drain", OBJECTS).await;
     let controller = scene.controller(&[]).await;
     scene.migrate(json!({ "pageSize": PAGE, "pace": { "writesPerSecond": 5 } })).await;
     let past_two_pages = |status: &restow::api::StorageMigrationStatus| {

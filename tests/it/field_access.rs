@@ -43,8 +43,7 @@ async fn b49_rights_on_half_of_the_objects_refuse_the_others_and_it_ends_once_al
     let keys = scene.stored_old(&Batch::plain(40)).await;
     let names: Vec<String> = keys.iter().step_by(2).map(|key| key.name.clone()).collect();
     access::grant_names(scene.plane, group, plural, &names).await.unwrap();
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let status = scene.until(Reason::ObjectsRefused).await;
     assert_eq!(status.progress.as_ref().map(|p| (p.rewritten, p.refused)), Some((20, 20)));
     assert!(

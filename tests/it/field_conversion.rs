@@ -36,8 +36,7 @@ async fn b29_a_webhook_that_is_down_is_waited_for_and_holds_up_no_other_crd() {
     webhook.stop();
     // The server has to read all objects anew after this, and can't.
     scene.move_storage("v1").await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let status = scene.until_of(scene.migration(), "BackingOff", is_backing_off).await;
     let message = &status.conditions[0].message;
     assert!(status.refusals.is_empty() && message.contains("trying again in"), "{status:#?}");
@@ -68,8 +67,7 @@ async fn b29_a_webhook_that_fails_or_dawdles_costs_time_only() {
     let scene = widgets("b29-failing", &webhook).await;
     scene.stored_old(&Batch::plain(30)).await;
     webhook.misbehave(Fault::Status(500));
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     scene.until_of(scene.migration(), "BackingOff", is_backing_off).await;
     webhook.misbehave(Fault::Slow(Duration::from_millis(50)));
     let status = scene.until(Reason::Migrated).await;
@@ -88,8 +86,7 @@ async fn b29_a_webhook_that_is_down_is_held_against_no_object_while_others_need_
     objects::create(&scene.client, &scene.kind, "v1", &current).await.unwrap();
     // With the lists still in its cache the server needs the webhook for the visits alone.
     webhook.stop();
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let is_waiting = |status: &StorageMigrationStatus| {
         assert!(status.refusals.is_empty(), "{status:#?}");
         is_backing_off(status) && status.conditions[0].message.contains("conversion webhook")
@@ -115,8 +112,7 @@ async fn b31_one_object_that_crashes_the_webhook_is_named_and_keeps_no_other_wai
     let scene = widgets("b31-crash", &webhook).await;
     scene.stored_old(&Batch::plain(12)).await;
     webhook.misbehave(Fault::CrashOn("w003".to_owned()));
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let status = scene.until(Reason::ObjectsRefused).await;
     let named: Vec<_> = status.refusals.iter().map(|refusal| refusal.name.as_str()).collect();
     assert_eq!(named, ["w003"], "{status:#?}");
@@ -201,8 +197,7 @@ async fn b35_an_annotation_that_grows_too_long_is_one_objects_refusal() {
     let scene = widgets("b35-annotation", &webhook).await;
     scene.stored_old(&Batch::of(20, one_big)).await;
     webhook.misbehave(Fault::AnnotateSpec { to: "v1".to_owned() });
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let status = scene.until(Reason::ObjectsRefused).await;
     let [refusal] = &status.refusals[..] else { panic!("{:#?}", status.refusals) };
     assert_eq!(refusal.name, "w007");
@@ -237,8 +232,7 @@ async fn b59_an_object_that_conversion_makes_too_large_is_refused_and_no_other()
     let scene = widgets("b59-too-large", &webhook).await;
     scene.stored_old(&Batch::of(10, one_huge)).await;
     webhook.misbehave(Fault::Grow { to: "v1".to_owned(), bytes: 200_000 });
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let status = scene.until(Reason::ObjectsRefused).await;
     let [refusal] = &status.refusals[..] else { panic!("{:#?}", status.refusals) };
     assert_eq!(refusal.name, "w007");
@@ -265,8 +259,7 @@ async fn b25_a_webhook_that_fails_on_parts_of_objects_fails_no_visit() {
     let params = PatchParams { dry_run: true, ..PatchParams::apply(objects::CO_OWNER) };
     let apply = api.patch_metadata(&keys[0].name, &params, &Patch::Apply(theirs)).await;
     assert!(apply.is_err(), "{apply:?}");
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let status = scene.until(Reason::Migrated).await;
     assert_eq!(status.progress.map(|p| (p.rewritten, p.refused)), Some((20, 0)));
     assert_eq!(scene.stored().await, counts([("v1", 20)]));
@@ -275,8 +268,7 @@ async fn b25_a_webhook_that_fails_on_parts_of_objects_fails_no_visit() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b43_a_404_that_speaks_of_something_else_is_a_refusal() {
-    let scene = Scene::widgets("b43-elsewhere").await;
-    scene.stored_old(&Batch::plain(20)).await;
+    let scene = Scene::old_widgets("b43-elsewhere", 20).await;
     let denial = Denial {
         name: "w004".to_owned(),
         status: json!({
@@ -295,8 +287,7 @@ async fn b43_a_404_that_speaks_of_something_else_is_a_refusal() {
         api.patch_metadata("w004", &dry_run, &Patch::Merge(json!({}))).await.err().map(drop)
     })
     .await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let status = scene.until(Reason::ObjectsRefused).await;
     let [refusal] = &status.refusals[..] else { panic!("{:#?}", status.refusals) };
     assert_eq!((refusal.name.as_str(), refusal.code), ("w004", 404));
@@ -316,8 +307,7 @@ async fn b15_a_conversion_that_changes_during_the_run_stops_the_writes_at_once()
     let batch = Batch::of(OBJECTS, content::crontab);
     objects::create(&scene.client, &scene.kind, "v1beta1", &batch).await.unwrap();
     scene.move_storage("v1").await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pace": { "writesPerSecond": 40 } })).await;
+    let _controller = scene.begin(json!({ "pace": { "writesPerSecond": 40 } })).await;
     scene.until_stored("v1", 60).await;
     crd::set_conversion(&scene.client, &scene.kind.crd_name(), &Conversion::None).await.unwrap();
     let changed_at = Timestamp::now();

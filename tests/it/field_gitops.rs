@@ -9,19 +9,16 @@ use kube::api::{Patch, PatchParams};
 use restow::api::{Reason, StorageMigrationStatus};
 use serde_json::json;
 use testbed::audit::Filter;
-use testbed::objects::Batch;
 
 use crate::scene::{Scene, counts, reason_of};
 
 #[tokio::test]
 async fn b17_a_stored_versions_that_another_manager_owns_is_trimmed_and_nothing_else_is_taken_over() {
-    let scene = Scene::widgets("b17-owned").await;
-    scene.stored_old(&Batch::plain(10)).await;
+    let scene = Scene::old_widgets("b17-owned", 10).await;
     put_back(&scene).await;
     let before = read(&scene).await;
     assert_eq!(owners(&before), ["gitops"]);
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     scene.until(Reason::Migrated).await;
     assert_eq!(scene.stored().await, counts([("v1", 10)]));
     assert_eq!(scene.stored_versions().await, ["v1"]);
@@ -43,10 +40,8 @@ async fn b17_a_stored_versions_that_another_manager_owns_is_trimmed_and_nothing_
 
 #[tokio::test]
 async fn b17_whoever_puts_the_old_version_back_is_named_and_not_fought() {
-    let scene = Scene::widgets("b17-fight").await;
-    scene.stored_old(&Batch::plain(10)).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let scene = Scene::old_widgets("b17-fight", 10).await;
+    let _controller = scene.begin(json!({})).await;
     scene.until(Reason::Migrated).await;
     let visits = scene.visits();
     for _ in 0..8 {

@@ -64,8 +64,7 @@ async fn objects_that_cant_be_decoded_are_named_and_all_others_are_migrated() {
     for (at, how) in spoilt.into_iter().zip([Spoilt::Version, Spoilt::Garbage].into_iter().cycle()) {
         whole.push(spoil(&scene, &keys[at], how).await);
     }
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pageSize": 20 })).await;
+    let _controller = scene.begin(json!({ "pageSize": 20 })).await;
     let status = scene.until(Reason::ObjectsRefused).await;
     assert_eq!(names(&status), ["w000", "w020", "w021", "w059"]);
     for refusal in &status.refusals {
@@ -95,8 +94,7 @@ async fn where_no_object_can_be_decoded_all_are_named() {
     for key in &keys {
         spoil(&scene, key, Spoilt::Version).await;
     }
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pageSize": 5 })).await;
+    let _controller = scene.begin(json!({ "pageSize": 5 })).await;
     let status = scene.until(Reason::ObjectsRefused).await;
     assert_eq!(status.progress.map(|p| (p.total, p.refused)), Some((12, 12)));
     let is_gadget = |refusal: &RefusedObject| refusal.namespace.is_none() && refusal.name.starts_with('w');
@@ -120,8 +118,7 @@ async fn a_server_that_doesnt_name_what_it_cant_decode_keeps_no_other_object_wai
         whole.push(serde_json::from_slice(&spoil(&scene, key, Spoilt::Version).await).unwrap());
     }
     restart(plane).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pageSize": 15 })).await;
+    let _controller = scene.begin(json!({ "pageSize": 15 })).await;
     // Of two that have none between them that begins otherwise the later one comes to light first.
     for (names, migrated) in [(["shop/w001", "shop/w017"], 18), (["default/w000", "default/w004"], 38)] {
         let is_met = |status: &StorageMigrationStatus| {

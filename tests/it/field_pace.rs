@@ -72,8 +72,7 @@ async fn b61_watchers_see_one_event_for_each_old_object_and_none_for_others() {
     let before = objects::snapshot(&scene.client, &scene.kind, "v1").await.unwrap();
     assert!(before.iter().all(|(_, object)| object["metadata"]["generation"] == 1));
     let events = Events::watch(&scene).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pace": { "writesPerSecond": 20, "maxInFlight": 2 } })).await;
+    let _controller = scene.begin(json!({ "pace": { "writesPerSecond": 20, "maxInFlight": 2 } })).await;
     scene.until(Reason::Migrated).await;
     assert_eq!(scene.stored().await, counts([("v1", OLD + 30)]));
     // The last word that a watcher gets is that of the test itself.

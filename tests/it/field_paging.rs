@@ -28,8 +28,7 @@ async fn b51_a_sweep_longer_than_etcds_history_ends_and_writes_each_object_once(
             tokio::time::sleep(Duration::from_secs(2)).await;
         }
     });
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pace": { "writesPerSecond": 15 }, "pageSize": 20 })).await;
+    let _controller = scene.begin(json!({ "pace": { "writesPerSecond": 15 }, "pageSize": 20 })).await;
     let status = scene.until(Reason::Migrated).await;
     compaction.abort();
     assert_eq!(scene.stored().await, counts([("v1", 600)]));

@@ -52,8 +52,7 @@ async fn b71_a_controller_outlives_an_api_server_that_is_away() {
 #[tokio::test]
 async fn b63_objects_that_come_and_go_leave_nothing_behind_in_the_controller() {
     const OBJECTS: usize = 250;
-    let scene = Scene::widgets("b63-churn").await;
-    scene.stored_old(&Batch::plain(0)).await;
+    let scene = Scene::old_widgets("b63-churn", 0).await;
     let controller = scene.controller(&["--writes-per-second", "0"]).await;
     scene.migrate(json!({ "mode": "Always" })).await;
     scene.until(Reason::Migrated).await;

@@ -16,8 +16,7 @@ async fn b37_objects_that_a_policy_denies_are_listed_and_tried_a_few_times() {
     let scene = Scene::widgets("b37-denied").await;
     let keys = scene.stored_old(&Batch::plain(100)).await;
     let _policy = Policy::apply(&scene, "!object.metadata.name.endsWith('7')", &keys[7]).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let status = scene.until(Reason::ObjectsRefused).await;
     assert_eq!(scene.stored().await, counts([("v1", 90), ("v1alpha1", 10)]));
     assert_eq!(scene.stored_versions().await, ["v1alpha1", "v1"]);
@@ -38,8 +37,7 @@ async fn b41_only_what_was_refused_is_written_again_once_it_is_asked_for() {
     let scene = Scene::widgets("b41-asked").await;
     let keys = scene.stored_old(&Batch::plain(50)).await;
     let policy = Policy::apply(&scene, "object.spec.size >= 5", &keys[0]).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let status = scene.until(Reason::ObjectsRefused).await;
     let refused_at = Instant::now();
     assert_eq!(status.progress.map(|p| (p.rewritten, p.refused)), Some((45, 5)));
@@ -81,16 +79,14 @@ async fn b65_three_hundred_refusals_fit_into_a_status_that_says_what_happened() 
 
 #[tokio::test]
 async fn b39_an_object_in_a_namespace_that_is_gone_is_migrated_or_named() {
-    let scene = Scene::widgets("b39-orphan").await;
-    scene.stored_old(&Batch::plain(50)).await;
+    let scene = Scene::old_widgets("b39-orphan", 50).await;
     let (group, plural) = (&scene.kind.group, scene.kind.plural);
     let orphan = Key { namespace: Some("b39-gone".to_owned()), name: "w000".to_owned() };
     let mut copy = scene.plane.etcd().value(group, plural, Some("default"), "w000").await.unwrap();
     copy["metadata"]["namespace"] = json!(orphan.namespace);
     let key = Etcd::key(group, plural, orphan.namespace.as_deref(), &orphan.name);
     scene.plane.etcd().put(&key, copy.to_string()).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let is_end = |reason| matches!(reason, Some(Reason::Migrated | Reason::ObjectsRefused));
     let status =
         scene.until_of(scene.migration(), "an end", |status| is_end(crate::scene::reason_of(status))).await;

@@ -45,8 +45,7 @@ async fn assert_invalid_status_ends(scene: &Scene, fixture: &Fixture) {
     assert_eq!(phases.iter().filter(|phase| **phase == "gone wrong").count(), 1, "{phases:?}");
     allow_phases(scene, fixture.clone().stored_in("v1").to_json(), Some(&["Ready"])).await;
     assert_eq!(scene.stored_versions().await, ["v1alpha1", "v1"]);
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let is_end = |status: &StorageMigrationStatus| {
         matches!(reason_of(status), Some(Reason::Migrated | Reason::ObjectsRefused))
     };

@@ -45,8 +45,7 @@ async fn b03_a_version_that_is_still_stored_is_not_migrated_away_from() {
     let scene = Scene::widgets("b03-version-is-storage").await;
     let batch = Batch::plain(20);
     objects::create(&scene.client, &scene.kind, "v1alpha1", &batch).await.expect("create");
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "expectedStorageVersion": "v1" })).await;
+    let _controller = scene.begin(json!({ "expectedStorageVersion": "v1" })).await;
     let status = scene.until(Reason::Waiting).await;
     let said = &status.conditions[0];
     assert_eq!((said.type_.as_str(), said.status.as_str()), ("Succeeded", "Unknown"));
@@ -72,8 +71,7 @@ async fn b05_a_roll_back_to_the_older_version_is_a_migration_like_any_other() {
     objects::create(&scene.client, &scene.kind, "v1", &Batch::plain(30)).await.expect("create");
     scene.move_storage("v1alpha1").await;
     assert_eq!(scene.stored_versions().await, ["v1", "v1alpha1"]);
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let status = scene.until(Reason::Migrated).await;
     assert_eq!(status.target.expect("target").storage_version, "v1alpha1");
     assert_eq!(scene.stored().await, counts([("v1alpha1", 30)]));
@@ -83,8 +81,7 @@ async fn b05_a_roll_back_to_the_older_version_is_a_migration_like_any_other() {
 
 #[tokio::test]
 async fn b07_an_absent_crd_stops_nobody_else_and_is_picked_up_when_it_appears() {
-    let scene = Scene::widgets("b07-absent-crd").await;
-    scene.stored_old(&Batch::plain(20)).await;
+    let scene = Scene::old_widgets("b07-absent-crd", 20).await;
     let absent = Fixture::gadgets(&scene.kind.group);
     scene.grant(absent.kind()).await;
     let _controller = scene.controller(&[]).await;

@@ -25,8 +25,7 @@ async fn b45_a_crd_that_is_being_deleted_is_left_alone_and_one_created_anew_is_m
     let last = &keys[199];
     let finalizers = |names: &[&str]| json!({ "metadata": { "finalizers": names } });
     objects::patch(&scene.client, &scene.kind, "v1", last, &finalizers(&["example.com/hold"])).await.unwrap();
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pace": { "writesPerSecond": 30 } })).await;
+    let _controller = scene.begin(json!({ "pace": { "writesPerSecond": 30 } })).await;
     scene.until_visits(40).await;
     let uid = crd_uid(&scene).await;
     let deleted_at = delete_crd(&scene).await;
@@ -44,10 +43,8 @@ async fn b45_a_crd_that_is_being_deleted_is_left_alone_and_one_created_anew_is_m
 
 #[tokio::test]
 async fn b81_a_crd_that_is_replaced_during_the_run_makes_it_start_over() {
-    let scene = Scene::widgets("b81-replaced").await;
-    scene.stored_old(&Batch::plain(200)).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pace": { "writesPerSecond": 30 } })).await;
+    let scene = Scene::old_widgets("b81-replaced", 200).await;
+    let _controller = scene.begin(json!({ "pace": { "writesPerSecond": 30 } })).await;
     scene.until_visits(80).await;
     let uid = crd_uid(&scene).await;
     let deleted_at = delete_crd(&scene).await;
@@ -115,8 +112,7 @@ fn trims(scene: &Scene) -> Filter {
 
 #[tokio::test]
 async fn b77_what_is_no_crd_is_told_within_seconds_and_without_a_write() {
-    let scene = Scene::widgets("b77-no-crd").await;
-    scene.stored_old(&Batch::plain(5)).await;
+    let scene = Scene::old_widgets("b77-no-crd", 5).await;
     let _controller = scene.controller(&[]).await;
     let targets = [
         ("b77-aggregated", "metrics.k8s.io", "pods"),
@@ -176,8 +172,7 @@ async fn b73_an_api_that_is_dead_delays_no_other_group() {
         conditions.iter().any(|c| c["type"] == "Available" && c["status"] == "False").then_some(())
     })
     .await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     scene.until(Reason::Migrated).await;
     assert_eq!(scene.stored().await, counts([("v1", 20)]));
     assert_eq!(scene.stored_versions().await, ["v1"]);

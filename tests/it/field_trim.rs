@@ -15,8 +15,7 @@ async fn b09_a_flag_that_moves_away_and_back_during_the_sweep_is_noticed() {
     let scene = Scene::widgets("b09-during-the-sweep").await;
     let keys = scene.stored_old(&Batch::plain(300)).await;
     let trims = Trims::watch(&scene);
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pace": { "writesPerSecond": 40 } })).await;
+    let _controller = scene.begin(json!({ "pace": { "writesPerSecond": 40 } })).await;
     scene.until_stored("v1", 150).await;
     away_and_back(&scene, &keys[..20]).await;
     scene.until(Reason::Migrated).await;
@@ -73,8 +72,7 @@ async fn b11_an_object_that_a_lagging_server_puts_back_is_migrated_again_before_
     let keys = scene.stored_old(&Batch::plain(200)).await;
     let old = scene.values().await;
     let trims = Trims::watch(&scene);
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pace": { "writesPerSecond": 30 } })).await;
+    let _controller = scene.begin(json!({ "pace": { "writesPerSecond": 30 } })).await;
     for (key, stored) in keys.iter().zip(&old).take(5) {
         eventually("the object to be migrated", async || scene.is_stored(key, "v1").await.then_some(()))
             .await;
@@ -96,8 +94,7 @@ async fn b13_one_refused_object_blocks_the_trim() {
     let bad = &keys[50];
     let policy = Policy::apply(&scene, "object.metadata.name != 'w050'", bad).await;
     let trims = Trims::watch(&scene);
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let status = scene.until(Reason::ObjectsRefused).await;
     assert_eq!(scene.stored().await, counts([("v1alpha1", 1), ("v1", 99)]));
     assert!(scene.is_stored(bad, "v1alpha1").await);

@@ -20,8 +20,7 @@ async fn b19_objects_deleted_and_created_anew_meanwhile_are_neither_a_failure_no
     let scene = Scene::widgets("b19-churn").await;
     let keys = scene.stored_old(&Batch::plain(400)).await;
     let trims = Trims::watch(&scene);
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pace": { "writesPerSecond": 40 } })).await;
+    let _controller = scene.begin(json!({ "pace": { "writesPerSecond": 40 } })).await;
     scene.until_stored("v1", 1).await;
     let churn = Churn::start(&scene, &keys);
     let status = scene.until(Reason::Migrated).await;
@@ -100,8 +99,7 @@ async fn b21_a_field_that_only_the_storage_version_has_survives() {
     objects::create(&scene.client, &scene.kind, "v1", &batch).await.expect("create");
     let before = objects::snapshot(&scene.client, &scene.kind, "v1").await.expect("read");
     assert_eq!(before.iter().filter(|(_, object)| object["spec"]["color"].is_string()).count(), 20);
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     scene.until(Reason::Migrated).await;
     assert_eq!(scene.stored().await, counts([("v1", 40)]));
     let after = objects::snapshot(&scene.client, &scene.kind, "v1").await.expect("read");
@@ -121,8 +119,7 @@ async fn b21_a_storage_version_that_is_not_served_is_refused_before_the_first_wr
     let fixture = || Fixture::widgets(&scene.kind.group).stored_in("v1");
     crd::apply(&scene.client, &fixture().not_served("v1")).await.expect("apply the CRD");
     let before = scene.revisions().await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let status = scene.until(Reason::StorageVersionNotServed).await;
     assert_eq!(status.conditions[0].status, "False");
     assert_eq!(scene.audit.count(&scene.requests()), 0);

@@ -4,16 +4,13 @@ use std::process::Output;
 
 use restow::api::{Reason, State};
 use serde_json::json;
-use testbed::objects::Batch;
 
 use crate::scene::{Scene, eventually, reason_of};
 
 #[tokio::test]
 async fn a_running_migration_shows_in_columns_what_it_is_doing() {
-    let scene = Scene::widgets("kubectl-get").await;
-    scene.stored_old(&Batch::plain(40)).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pace": { "writesPerSecond": 2 } })).await;
+    let scene = Scene::old_widgets("kubectl-get", 40).await;
+    let _controller = scene.begin(json!({ "pace": { "writesPerSecond": 2 } })).await;
     let is_running = |status: &restow::api::StorageMigrationStatus| {
         status.progress.as_ref().is_some_and(|progress| progress.visited > 0)
     };
@@ -41,8 +38,7 @@ async fn a_running_migration_shows_in_columns_what_it_is_doing() {
 
 #[tokio::test]
 async fn a_migration_that_has_not_listed_anything_does_not_look_complete() {
-    let scene = Scene::widgets("kubectl-settling").await;
-    scene.stored_old(&Batch::plain(1)).await;
+    let scene = Scene::old_widgets("kubectl-settling", 1).await;
     let _controller = scene.controller(&["--settle", "10m"]).await;
     scene.migrate(json!({})).await;
     scene.until(Reason::Settling).await;
@@ -53,10 +49,8 @@ async fn a_migration_that_has_not_listed_anything_does_not_look_complete() {
 
 #[tokio::test]
 async fn waiting_for_success_ends_when_the_migration_does() {
-    let scene = Scene::widgets("kubectl-wait").await;
-    scene.stored_old(&Batch::plain(20)).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let scene = Scene::old_widgets("kubectl-wait", 20).await;
+    let _controller = scene.begin(json!({})).await;
     let target = format!("smig/{}", scene.migration());
     kubectl(&scene, &["wait", "--for=condition=Succeeded", &target, "--timeout=120s"]).await;
     assert_eq!(scene.stored_versions().await, ["v1"]);
@@ -65,8 +59,7 @@ async fn waiting_for_success_ends_when_the_migration_does() {
 
 #[tokio::test]
 async fn a_description_shows_the_message_and_an_event_for_each_phase() {
-    let scene = Scene::widgets("kubectl-describe").await;
-    scene.stored_old(&Batch::plain(20)).await;
+    let scene = Scene::old_widgets("kubectl-describe", 20).await;
     let controller = scene.controller(&[]).await;
     scene.migrate(json!({ "pace": { "writesPerSecond": 10 } })).await;
     let status = scene.until(Reason::Migrated).await;

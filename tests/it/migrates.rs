@@ -38,8 +38,7 @@ async fn objects_are_the_same_before_and_after() {
         let scene = Scene::new(name, fixture).await;
         scene.stored_old(&Batch::hard(20)).await;
         let before = objects::snapshot(&scene.client, &scene.kind, "v1").await.unwrap();
-        let _controller = scene.controller(&[]).await;
-        scene.migrate(json!({})).await;
+        let _controller = scene.begin(json!({})).await;
         scene.until(Reason::Migrated).await;
         assert_eq!(scene.stored().await, counts([("v1", 20)]));
         let after = objects::snapshot(&scene.client, &scene.kind, "v1").await.unwrap();

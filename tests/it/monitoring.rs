@@ -31,8 +31,7 @@ const PEAK_MAX_KIB: u64 = 48 * 1024;
 
 #[tokio::test]
 async fn the_metrics_tell_what_was_done_and_pass_promtool() {
-    let scene = Scene::widgets("metrics").await;
-    scene.stored_old(&Batch::plain(30)).await;
+    let scene = Scene::old_widgets("metrics", 30).await;
     let health = Health::free();
     let _controller = scene.controller(&["--admin-address", &health.address]).await;
     let crd = scene.kind.crd_name();

@@ -19,8 +19,7 @@ use crate::scene::{BINARY, Scene, counts};
 
 #[tokio::test]
 async fn a_migration_ends_with_0_and_a_summary() {
-    let scene = Scene::widgets("oneshot").await;
-    scene.stored_old(&Batch::plain(40)).await;
+    let scene = Scene::old_widgets("oneshot", 40).await;
     let first = scene.run_migrate(&[]).await;
     assert_eq!(first.exit, Exit::Code(0), "{first:?}");
     assert_eq!(scene.stored().await, counts([("v1", 40)]));
@@ -77,8 +76,7 @@ async fn refused_objects_end_with_3_and_nothing_is_trimmed() {
 
 #[tokio::test]
 async fn what_stands_in_the_way_ends_with_4_and_no_object_is_asked_for() {
-    let scene = Scene::widgets("oneshot-blocked").await;
-    scene.stored_old(&Batch::plain(5)).await;
+    let scene = Scene::old_widgets("oneshot-blocked", 5).await;
     let blocked = async |output: Output, result: &str, said: &str| {
         assert_eq!(output.exit, Exit::Code(4), "{output:?}");
         let [migration] = migrations(&output).try_into().unwrap();
@@ -151,8 +149,7 @@ async fn the_outcome_is_left_in_one_line_where_a_container_is_asked_for_it() {
 
 #[tokio::test]
 async fn a_resource_that_is_missing_is_no_fault_where_that_is_asked_for() {
-    let scene = Scene::widgets("oneshot-missing").await;
-    scene.stored_old(&Batch::plain(5)).await;
+    let scene = Scene::old_widgets("oneshot-missing", 5).await;
     let missing = "nothing.oneshot-missing.example.com";
     let run = async |args: &[&str]| {
         let all = [&["migrate", "--settle", "1s", "-o", "json"], args].concat();
@@ -170,8 +167,7 @@ async fn a_resource_that_is_missing_is_no_fault_where_that_is_asked_for() {
 
 #[tokio::test]
 async fn a_server_that_cannot_be_asked_ends_with_1() {
-    let scene = Scene::widgets("oneshot-failed").await;
-    scene.stored_old(&Batch::plain(1)).await;
+    let scene = Scene::old_widgets("oneshot-failed", 1).await;
     let run = async |name: &str, kubeconfig: &str| {
         let path = scene.plane.new_path(name);
         std::fs::write(&path, kubeconfig).unwrap();

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use restow::api::Reason;
 use serde_json::json;
-use testbed::objects::Batch;
 
 use crate::manifests::succeeds;
 use crate::scene::{Scene, counts};
@@ -16,10 +15,8 @@ const GRACE: Duration = Duration::from_secs(2);
 
 #[tokio::test]
 async fn the_commands_against_a_migration_slow_it_down_pause_it_and_let_it_go_on() {
-    let scene = Scene::widgets("operations").await;
-    scene.stored_old(&Batch::plain(200)).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "pace": { "writesPerSecond": 10 } })).await;
+    let scene = Scene::old_widgets("operations", 200).await;
+    let _controller = scene.begin(json!({ "pace": { "writesPerSecond": 10 } })).await;
     scene.until_visits(1).await;
     let commands = commands("kubectl patch smig crontabs ");
     let [slower, pause, on] = commands.as_slice() else { panic!("{commands:?}") };

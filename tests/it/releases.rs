@@ -52,8 +52,7 @@ async fn a_release_that_waits_ends_when_all_is_migrated_and_fails_where_somebody
 /// The kubelet is missing here: the test runs the Job's command itself, as the Job's account, and says how it ended.
 #[tokio::test]
 async fn a_release_without_the_old_version_passes_when_the_job_before_it_has_migrated() {
-    let scene = Scene::widgets("release-hook").await;
-    scene.stored_old(&Batch::plain(20)).await;
+    let scene = Scene::old_widgets("release-hook", 20).await;
     let definition = |fixture: Fixture| ("crd.yaml", fixture.stored_in("v1").to_json().to_string());
     let widgets = || Fixture::widgets("release-hook.example.com");
     let hook = fs::read_to_string(manifests().join("gitops/pre-upgrade.yaml")).unwrap();

@@ -2,7 +2,6 @@
 
 use restow::api::Reason;
 use serde_json::json;
-use testbed::objects::Batch;
 use testbed::process::{Exit, Signal};
 use tokio::time::{Instant, sleep};
 
@@ -16,8 +15,7 @@ const PAGE_SIZE: usize = 50;
 
 #[tokio::test]
 async fn b57_five_kills_in_one_run_cost_no_second_write() {
-    let scene = Scene::widgets("b57-kills").await;
-    scene.stored_old(&Batch::plain(OBJECTS)).await;
+    let scene = Scene::old_widgets("b57-kills", OBJECTS).await;
     let trims = Trims::watch(&scene);
     let pace = json!({ "writesPerSecond": 60 });
     scene.migrate(json!({ "pace": pace, "pageSize": PAGE_SIZE })).await;
@@ -62,8 +60,7 @@ async fn never_back_below(scene: &Scene, visited: u64) {
 
 #[tokio::test]
 async fn b57_a_run_ends_although_no_process_lives_as_long_as_a_sweep_takes() {
-    let scene = Scene::widgets("b57-short-lives").await;
-    scene.stored_old(&Batch::plain(200)).await;
+    let scene = Scene::old_widgets("b57-short-lives", 200).await;
     scene.migrate(json!({ "pace": { "writesPerSecond": 20 }, "pageSize": 20 })).await;
     // Each sweep takes 10 s. Each process is killed once it has made another 60 visits.
     let mut lives = 0;

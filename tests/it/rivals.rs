@@ -3,7 +3,6 @@
 use kube::ResourceExt as _;
 use restow::api::{ConditionType, Reason, StorageMigration, StorageMigrationStatus};
 use serde_json::{Value, json};
-use testbed::objects::Batch;
 
 use crate::scene::{Scene, counts, reason_of};
 
@@ -11,8 +10,7 @@ const OBJECTS: usize = 60;
 
 #[tokio::test]
 async fn b75_of_two_created_in_one_second_the_older_runs_and_the_younger_names_it() {
-    let scene = Scene::widgets("b75-rivals").await;
-    scene.stored_old(&Batch::plain(OBJECTS)).await;
+    let scene = Scene::old_widgets("b75-rivals", OBJECTS).await;
     let (older, younger) = two(&scene, json!({ "pace": { "writesPerSecond": 20 } })).await;
     let _controller = scene.controller(&[]).await;
     stands_back(&scene, &younger, &older).await;
@@ -26,8 +24,7 @@ async fn b75_of_two_created_in_one_second_the_older_runs_and_the_younger_names_i
 
 #[tokio::test]
 async fn b75_deleting_the_younger_one_does_not_stop_the_older() {
-    let scene = Scene::widgets("b75-younger").await;
-    scene.stored_old(&Batch::plain(OBJECTS)).await;
+    let scene = Scene::old_widgets("b75-younger", OBJECTS).await;
     let (older, younger) = two(&scene, json!({ "pace": { "writesPerSecond": 10 } })).await;
     let _controller = scene.controller(&[]).await;
     stands_back(&scene, &younger, &older).await;
@@ -41,8 +38,7 @@ async fn b75_deleting_the_younger_one_does_not_stop_the_older() {
 
 #[tokio::test]
 async fn b75_when_the_older_one_is_deleted_the_younger_takes_over() {
-    let scene = Scene::widgets("b75-older").await;
-    scene.stored_old(&Batch::plain(OBJECTS)).await;
+    let scene = Scene::old_widgets("b75-older", OBJECTS).await;
     let (older, younger) = two(&scene, json!({ "pace": { "writesPerSecond": 10 } })).await;
     let _controller = scene.controller(&[]).await;
     stands_back(&scene, &younger, &older).await;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use restow::api::Reason;
 use serde_json::json;
-use testbed::objects::Batch;
 
 use crate::scene::{Scene, counts, reason_of};
 
@@ -12,10 +11,8 @@ const OBJECTS: usize = 30;
 
 #[tokio::test]
 async fn a_second_run_asks_for_no_object_unless_something_is_stale() {
-    let scene = Scene::widgets("second-if-stale").await;
-    scene.stored_old(&Batch::plain(OBJECTS)).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let scene = Scene::old_widgets("second-if-stale", OBJECTS).await;
+    let _controller = scene.begin(json!({})).await;
     scene.until(Reason::Migrated).await;
     let (revisions, requests) = (scene.revisions().await, scene.audit.count(&scene.requests()));
     assert_eq!(revisions.len(), OBJECTS);
@@ -30,10 +27,8 @@ async fn a_second_run_asks_for_no_object_unless_something_is_stale() {
 
 #[tokio::test]
 async fn a_second_run_in_full_visits_all_and_writes_nothing() {
-    let scene = Scene::widgets("second-always").await;
-    scene.stored_old(&Batch::plain(OBJECTS)).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let scene = Scene::old_widgets("second-always", OBJECTS).await;
+    let _controller = scene.begin(json!({})).await;
     scene.until(Reason::Migrated).await;
     let revisions = scene.revisions().await;
     assert_eq!(scene.visits(), OBJECTS);
@@ -59,8 +54,7 @@ async fn a_second_run_in_full_visits_all_and_writes_nothing() {
 
 #[tokio::test]
 async fn a_run_that_keeps_stored_versions_is_not_repeated() {
-    let scene = Scene::widgets("second-keep").await;
-    scene.stored_old(&Batch::plain(OBJECTS)).await;
+    let scene = Scene::old_widgets("second-keep", OBJECTS).await;
     let controller = scene.controller(&[]).await;
     scene.migrate(json!({ "storedVersions": "Keep" })).await;
     let status = scene.until(Reason::MigratedNotTrimmed).await;

@@ -315,8 +315,7 @@ async fn where_the_leases_may_not_be_read_settling_alone_counts_and_the_message_
         leases(restow.clone()).list(&ListParams::default()).await.err().map(drop)
     })
     .await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let status = scene.until(Reason::Migrated).await;
     let message = &status.conditions[0].message;
     assert!(message.contains("; the API servers' Leases can't be read (403 Forbidden"), "{message}");

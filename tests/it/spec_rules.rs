@@ -6,7 +6,6 @@ use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Error};
 use restow::api::{ConditionType, Reason, StorageMigration};
 use serde_json::{Value, json};
-use testbed::objects::Batch;
 
 use crate::scene::{Scene, counts, reason_of};
 
@@ -79,10 +78,9 @@ async fn the_resource_of_a_migration_stays_and_a_fresh_one_is_not_taken_for_done
 
 #[tokio::test]
 async fn a_run_that_takes_too_long_is_given_up_until_its_spec_changes() {
-    let scene = Scene::widgets("spec-deadline").await;
-    scene.stored_old(&Batch::plain(100)).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({ "activeDeadlineSeconds": 4, "pace": { "writesPerSecond": 3 } })).await;
+    let scene = Scene::old_widgets("spec-deadline", 100).await;
+    let _controller =
+        scene.begin(json!({ "activeDeadlineSeconds": 4, "pace": { "writesPerSecond": 3 } })).await;
     let status = scene.until(Reason::DeadlineExceeded).await;
     let stalled = status.conditions.iter().find(|c| c.type_ == ConditionType::Stalled.as_str());
     assert_eq!(stalled.map(|c| c.status.as_str()), Some("True"), "{:?}", status.conditions);

@@ -47,8 +47,7 @@ async fn an_older_crd_without_a_field_of_the_status_hides_nothing() {
     crds.replace(name, &PostParams::default(), &serde_json::from_value(crd).unwrap()).await.unwrap();
 
     let policy = Policy::apply(&scene, "object.metadata.name != 'w003'", &keys[3]).await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let status = scene.until(Reason::ObjectsRefused).await;
     assert_eq!(status.refusals.len(), 1);
     assert_eq!(scene.stored().await, counts([("v1", 9), ("v1alpha1", 1)]));

@@ -43,8 +43,7 @@ async fn b31_an_object_that_cannot_be_converted_is_named_and_blocks_the_trim() {
     let webhook = Webhook::start(Mapping::CronTab).await.unwrap();
     let scene = crontabs("webhook-bad", &webhook, &Batch::of(10, one_bad)).await;
     scene.move_storage("v1").await;
-    let _controller = scene.controller(&[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin(json!({})).await;
     let status = scene.until(Reason::ObjectsRefused).await;
     let [refusal] = status.refusals.as_slice() else { panic!("{status:#?}") };
     assert_eq!((refusal.namespace.as_deref(), refusal.name.as_str()), (Some("default"), "w003"));
