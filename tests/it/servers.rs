@@ -179,12 +179,12 @@ async fn a_request_that_slept_with_its_server_lands_before_the_first_visit() {
     pair.pause();
     pair.scene.move_storage("v1").await;
     let trims = Trims::watch(&pair.scene);
-    let _controller = pair.scene.controller(&["--settle", "8s"]).await;
+    let _controller = pair.scene.controller(&["--settle", "20s"]).await;
     pair.scene.migrate(json!({})).await;
     pair.until_waited_for().await;
     pair.wake();
     pair.until_renewed().await;
-    // Whoever believed the Lease has looked at it by now, and made its visits.
+    // Whoever believed the Lease has looked at it by now, and made its visits. Much later the settle time is over.
     sleep(Duration::from_secs(6)).await;
     webhook.let_go();
     landed(writes).await;
