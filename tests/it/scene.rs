@@ -72,6 +72,12 @@ impl Scene {
         scene
     }
 
+    /// Whether the API server names the objects that it can't decode: since Kubernetes 1.37.
+    pub(crate) async fn names_undecodable(&self) -> bool {
+        let version = self.client.apiserver_version().await.expect("ask for the version");
+        version.minor.parse::<u32>().expect("a number") >= 37
+    }
+
     /// Widgets with versions v1alpha1 and v1, the first of them stored.
     pub(crate) async fn widgets(name: &str) -> Self {
         Self::new(name, Fixture::widgets).await
