@@ -10,7 +10,7 @@ use super::Object;
 
 /// The most objects that are remembered; those past it are simply visited again.
 // A table of 2^21 slots at its highest load (7/8), 9 bytes a slot: 19 MB.
-const OBJECTS_MAX: usize = (1 << 21) / 8 * 7;
+const OBJECTS_MAX: usize = 1_835_008;
 
 /// Remembers (uid, resourceVersion) pairs as 64-bit hashes.
 ///

@@ -65,7 +65,10 @@ fn the_holder_of_a_lease_that_was_deleted_has_the_time_that_it_was_promised() {
 fn the_leader_stops_before_another_can_start() {
     let mut candidate = candidate();
     let sent = secs(100);
-    let leader_writes_until = Election::new("a".to_owned(), TIMES).writes_until(sent);
+    let leader = Election::new("a".to_owned(), TIMES);
+    assert_eq!(leader.identity(), "a");
+    let leader_writes_until = leader.writes_until(sent);
+    assert_eq!(leader_writes_until, secs(110));
     // Nobody can see the renewal before it was sent.
     candidate.see(Some(held("a", "1")), sent);
     assert!(leader_writes_until < sent + candidate.wait(sent));
@@ -73,7 +76,12 @@ fn the_leader_stops_before_another_can_start() {
 
 #[test]
 fn times_that_make_no_sense_are_named() {
-    assert_eq!(TIMES.fault(), None);
+    let least = ElectionTimes {
+        lease: secs(1),
+        renew_deadline: Duration::from_millis(999),
+        retry: Duration::from_micros(499_500),
+    };
+    assert_eq!((TIMES.fault(), least.fault()), (None, None));
     let faults = [
         (ElectionTimes { lease: secs(10), ..TIMES }, "renew deadline must be shorter"),
         (ElectionTimes { lease: Duration::from_millis(15_500), ..TIMES }, "whole number of seconds"),

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{FieldRisks, StoredBesides, VersionSchema, lost_fields, may_drop};
+use super::{FieldRisks, StoredBesides, VersionSchema, is_of_type, lost_fields, may_drop};
 
 fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
@@ -57,6 +57,7 @@ fn only_versions_that_may_be_stored_are_asked_for() {
     for (stored, besides, storage, expected) in table {
         let risks = FieldRisks::new(&schemas, &names(stored), &besides, storage);
         assert_eq!(risks.dropped_from, expected, "{stored:?}, {besides:?}");
+        assert_eq!(risks.is_empty(), expected.is_empty());
     }
 }
 
@@ -121,7 +122,26 @@ fn a_value_that_is_not_of_its_new_type_is_found_wherever_it_is() {
     let new = json!({ "spec": { "size": "7", "list": [], "map": { "a": "9" } } });
     assert_eq!(risks("integer", "string").mistyped(&new).1, 0);
     assert_eq!(risks("object", "integer").mistyped(&json!({ "spec": { "size": { "min": 1 } } })).1, 1);
+    assert!(!risks("integer", "string").is_empty());
     // What was an integer is a number as it is.
     assert!(risks("integer", "number").is_empty() && risks("string", "string").is_empty());
     assert_eq!(risks("number", "integer").mistyped(&json!({ "spec": { "size": 1.5 } })).1, 1);
+}
+
+#[test]
+fn a_value_is_of_the_types_that_its_schema_may_give_it() {
+    let table = [
+        (json!(true), ["boolean"].as_slice()),
+        (json!(7), &["number", "integer"]),
+        (json!(1.5), &["number"]),
+        (json!("7"), &["string"]),
+        (json!([]), &["array"]),
+        (json!({}), &["object"]),
+        (Value::Null, &["boolean", "number", "integer", "string", "array", "object"]),
+    ];
+    for (value, types) in table {
+        for type_ in ["boolean", "number", "integer", "string", "array", "object"] {
+            assert_eq!(is_of_type(&value, type_), types.contains(&type_), "{value} as {type_}");
+        }
+    }
 }

@@ -168,3 +168,27 @@ fn a_failure_concerns_the_whole_cluster_where() {
         assert_eq!(failure.scope(), scope, "{case}");
     }
 }
+
+#[test]
+fn a_lack_of_a_right_is_told_by_code_and_words() {
+    let of_a_right = r#"widgets.example.com "a" is forbidden: User "restow" cannot patch resource "widgets""#;
+    let by_admission = r#"widgets.example.com "a" is forbidden: User "restow" is too late"#;
+    let table = [
+        (403, of_a_right, true),
+        (403, by_admission, false),
+        (403, "an admission webhook says that it cannot be", false),
+        (422, of_a_right, false),
+        (500, "it is broken", false),
+    ];
+    for (code, said, expected) in table {
+        assert_eq!(failure(code, said).is_lack_of_right(), expected, "{code}: {said}");
+    }
+}
+
+#[test]
+fn a_failure_is_shown_with_what_is_known_of_it() {
+    let named = Failure { reason: "Invalid".to_owned(), ..failure(422, "spec.size") };
+    assert_eq!(named.to_string(), "422 Invalid: spec.size");
+    assert_eq!(Failure { reason: String::new(), ..named }.to_string(), "422: spec.size");
+    assert_eq!(no_answer().to_string(), "connection reset");
+}
