@@ -1,6 +1,7 @@
 //! The migrator built into kube-controller-manager at work on the same CRD: restow waits, says so, and writes nothing.
 //!
 //! What that migrator does is done by hand, request for request (k8s.io/kubernetes `pkg/controller/storageversionmigrator`).
+//! Before Kubernetes 1.36 it neither trims nor says in the CRD that it is at work.
 
 use std::time::Duration;
 
@@ -13,6 +14,9 @@ use testbed::audit::Filter;
 
 use crate::scene::{Scene, counts};
 
+/// The group of its kind.
+const GROUP: &str = "storagemigration.k8s.io";
+
 /// Who writes, in `managedFields`.
 const MANAGER: &str = "storage-version-migrator";
 
@@ -23,14 +27,20 @@ const STANDSTILL: Duration = Duration::from_secs(5);
 struct Builtin<'a> {
     scene: &'a Scene,
     name: String,
+    version: String,
 }
 
 impl<'a> Builtin<'a> {
     async fn create(scene: &'a Scene, name: &str, group: &str, resource: &str) -> Self {
-        let builtin = Self { scene, name: name.to_owned() };
+        let groups = scene.client.list_api_groups().await.expect("list the groups").groups;
+        let own = groups.into_iter().find(|it| it.name == GROUP).expect("the kind is there");
+        let version = own.preferred_version.expect("a version").version;
+        let builtin = Self { scene, name: name.to_owned(), version };
+        // The version is asked for by v1alpha1 alone.
+        let resource = json!({ "group": group, "resource": resource, "version": "v1" });
         let object = json!({
-            "apiVersion": "storagemigration.k8s.io/v1", "kind": "StorageVersionMigration",
-            "metadata": { "name": name }, "spec": { "resource": { "group": group, "resource": resource } },
+            "apiVersion": format!("{GROUP}/{}", builtin.version), "kind": "StorageVersionMigration",
+            "metadata": { "name": name }, "spec": { "resource": resource },
         });
         let object = serde_json::from_value(object).expect("an object");
         builtin.api().create(&PostParams::default(), &object).await.expect("create");
@@ -58,8 +68,10 @@ impl<'a> Builtin<'a> {
 
     async fn mark(&self, condition: &str) {
         let now = jiff::Timestamp::now();
+        // The one time is asked for by v1alpha1, the other by the versions after it.
         let condition = json!({
-            "type": condition, "status": "True", "reason": "Test", "message": "", "lastTransitionTime": now,
+            "type": condition, "status": "True", "reason": "Test", "message": "",
+            "lastUpdateTime": now, "lastTransitionTime": now,
         });
         let status = Patch::Merge(json!({ "status": { "conditions": [condition] } }));
         let marked = self.api().patch_status(&self.name, &PatchParams::default(), &status).await;
@@ -67,7 +79,7 @@ impl<'a> Builtin<'a> {
     }
 
     fn api(&self) -> Api<DynamicObject> {
-        let kind = GroupVersionKind::gvk("storagemigration.k8s.io", "v1", "StorageVersionMigration");
+        let kind = GroupVersionKind::gvk(GROUP, &self.version, "StorageVersionMigration");
         Api::all_with(self.scene.client.clone(), &ApiResource::from_gvk(&kind))
     }
 }

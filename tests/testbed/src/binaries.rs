@@ -95,6 +95,11 @@ pub enum BinaryError {
     },
 }
 
+/// Flags without which the API server that was asked for lacks a kind that the newest one has.
+pub(crate) fn api_server_flags() -> Vec<String> {
+    module::api_server_flags()
+}
+
 impl Program {
     /// The name of its file.
     #[must_use]

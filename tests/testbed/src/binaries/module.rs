@@ -12,32 +12,43 @@ pub(super) static CONTROL_PLANE: Module = Module {
     sources: &[],
 };
 
-/// Older API servers, each with the version by which [`KUBERNETES`] asks for it. All else is that of [`CONTROL_PLANE`].
-static OLDER: [(&str, Module); 3] = [
-    (
-        "1.34.4",
-        Module {
+/// An older API server. All else is that of [`CONTROL_PLANE`].
+struct Older {
+    /// The version by which [`KUBERNETES`] asks for it.
+    version: &'static str,
+    /// The version in which it has the kind StorageVersionMigration, which is off there unless it is asked for.
+    migrations: &'static str,
+    module: Module,
+}
+
+static OLDER: [Older; 3] = [
+    Older {
+        version: "1.34.4",
+        migrations: "v1alpha1",
+        module: Module {
             directory: "control-plane/older/v1.34",
             requirements: include_str!("../../control-plane/older/v1.34/go.mod"),
             sources: &[],
         },
-    ),
-    (
-        "1.35.4",
-        Module {
+    },
+    Older {
+        version: "1.35.4",
+        migrations: "v1beta1",
+        module: Module {
             directory: "control-plane/older/v1.35",
             requirements: include_str!("../../control-plane/older/v1.35/go.mod"),
             sources: &[],
         },
-    ),
-    (
-        "1.36.3",
-        Module {
+    },
+    Older {
+        version: "1.36.3",
+        migrations: "v1beta1",
+        module: Module {
             directory: "control-plane/older/v1.36",
             requirements: include_str!("../../control-plane/older/v1.36/go.mod"),
             sources: &[],
         },
-    ),
+    },
 ];
 
 /// Environment variable naming the Kubernetes version whose API server is wanted.
@@ -48,24 +59,40 @@ const KUBERNETES: &str = "RESTOW_KUBERNETES";
 /// # Panics
 /// As [`older`].
 pub(super) fn api_server() -> &'static Module {
-    let wanted = std::env::var(KUBERNETES).unwrap_or_default();
-    older(&wanted).unwrap_or(&CONTROL_PLANE)
+    asked_for().map_or(&CONTROL_PLANE, |older| &older.module)
 }
 
-/// The module of an older API server, unless the newest is wanted.
+/// What an older API server has to be told to have all the kinds that the newest one has.
+///
+/// # Panics
+/// As [`older`].
+pub(super) fn api_server_flags() -> Vec<String> {
+    asked_for().map_or(Vec::new(), |Older { migrations, .. }| {
+        vec![
+            "--feature-gates=StorageVersionMigrator=true".to_owned(),
+            format!("--runtime-config=storagemigration.k8s.io/{migrations}=true"),
+        ]
+    })
+}
+
+fn asked_for() -> Option<&'static Older> {
+    older(&std::env::var(KUBERNETES).unwrap_or_default())
+}
+
+/// The older API server of that version, unless the newest is wanted.
 ///
 /// # Panics
 /// If that version is not among those that are pinned: with another one the tests would prove something else.
-fn older(wanted: &str) -> Option<&'static Module> {
+fn older(wanted: &str) -> Option<&'static Older> {
     let newest = CONTROL_PLANE.required("k8s.io/kubernetes").trim_start_matches('v');
     if wanted.is_empty() || wanted == newest {
         return None;
     }
-    let known = OLDER.iter().find(|(version, _)| wanted == *version).map(|(_, module)| module);
+    let known = OLDER.iter().find(|older| wanted == older.version);
     assert!(
         known.is_some(),
         "{KUBERNETES} is {wanted}, but known are {:?} and {newest}",
-        OLDER.iter().map(|(v, _)| v).collect::<Vec<_>>()
+        OLDER.iter().map(|older| older.version).collect::<Vec<_>>()
     );
     known
 }
@@ -143,9 +170,9 @@ mod tests {
 
     #[test]
     fn each_older_api_server_is_of_the_version_by_which_it_is_asked_for() {
-        for (version, module) in &OLDER {
+        for Older { version, module, .. } in &OLDER {
             assert_eq!(module.required("k8s.io/kubernetes"), format!("v{version}"));
-            assert!(older(version).is_some_and(|found| found.directory == module.directory));
+            assert!(older(version).is_some_and(|found| found.module.directory == module.directory));
         }
         assert!(older("").is_none() && older("1.37.2").is_none());
     }

@@ -10,6 +10,7 @@ use super::certificates::Certificates;
 use super::server::Server;
 use super::{StartError, User, free_port, host, kubeconfig};
 use crate::audit::{self, AuditLog};
+use crate::binaries;
 use crate::process::{Exit, ProcessError, Signal};
 
 /// One API server, with a port that outlasts its process.
@@ -48,7 +49,7 @@ impl ApiServer {
             audit_log: audit_log.clone(),
         };
         let mut args = arguments(address, etcd, &files);
-        args.extend(flags);
+        args.extend(binaries::api_server_flags().into_iter().chain(flags));
         let log = directory.join("kube-apiserver.log");
         let config = kubeconfig::config(&url(address), certificates, kubeconfig::ADMIN_TOKEN);
         let (program, args) = match host {
