@@ -213,7 +213,9 @@ impl Engine {
         let listing = self.cluster.list(&target, page).await;
         match &listing {
             Listing::Unreadable(failure) | Listing::Deferred(failure) => self.note_failed(failure),
-            Listing::Listed(_) | Listing::Expired(_) | Listing::Denied(_) => self.note_answered(),
+            Listing::Listed(_) | Listing::ListedElsewhere(_) | Listing::Expired(_) | Listing::Denied(_) => {
+                self.note_answered();
+            }
         }
         self.with_fresh(order, |seen, now| run.listed(listing, seen, now));
     }

@@ -56,6 +56,9 @@ impl Cluster {
         }
         for version in target.other_versions() {
             let listing = self.list_in(target, version, page).await;
+            if let Listing::Listed(page) = listing {
+                return Listing::ListedElsewhere(page);
+            }
             if !may_be_readable_elsewhere(&listing, page) {
                 return listing;
             }
@@ -144,7 +147,7 @@ fn may_be_readable_elsewhere(listing: &Listing, page: &PageRequest) -> bool {
     match listing {
         Listing::Unreadable(_) => true,
         Listing::Deferred(failure) => failure.code == Some(500) && page.limit == 1,
-        Listing::Listed(_) | Listing::Expired(_) | Listing::Denied(_) => false,
+        Listing::Listed(_) | Listing::ListedElsewhere(_) | Listing::Expired(_) | Listing::Denied(_) => false,
     }
 }
 

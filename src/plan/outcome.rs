@@ -36,6 +36,8 @@ pub enum Reading {
 pub enum Listing {
     /// A page of objects.
     Listed(Page),
+    /// A page of objects that could not be read in the storage version, and could in another one.
+    ListedElsewhere(Page),
     /// The token has expired; this one, if any, goes on after the last key.
     Expired(Option<String>),
     /// restow may not list.

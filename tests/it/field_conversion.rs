@@ -84,6 +84,10 @@ async fn b29_a_webhook_that_is_down_is_held_against_no_object_while_others_need_
     scene.move_storage("v1").await;
     let current = Batch::plain(20).across(&["b29-half"]);
     objects::create(&scene.client, &scene.kind, "v1", &current).await.unwrap();
+    // For a moment after the flag has moved the server may still store some in the old version.
+    let before = scene.stored().await;
+    let [new, old] = ["v1", "v1alpha1"].map(|version| before.get(version).map_or(0, |count| *count as u64));
+    assert!(new > 0 && old >= 3, "{before:?}");
     // With the lists still in its cache the server needs the webhook for the visits alone.
     webhook.stop();
     let _controller = scene.begin(json!({})).await;
@@ -91,7 +95,15 @@ async fn b29_a_webhook_that_is_down_is_held_against_no_object_while_others_need_
         assert!(status.refusals.is_empty(), "{status:#?}");
         is_backing_off(status) && status.conditions[0].message.contains("conversion webhook")
     };
-    scene.until_of(scene.migration(), "the webhook's silence", is_waiting).await;
+    let is_migrated = |status: &StorageMigrationStatus| reason_of(status) == Some(Reason::Migrated);
+    let is_either = |status: &StorageMigrationStatus| is_waiting(status) || is_migrated(status);
+    let status = scene.until_of(scene.migration(), "the webhook's silence", is_either).await;
+    if is_migrated(&status) {
+        // Older servers write what they have in their cache, where it is converted already.
+        assert!(scene.kubernetes_minor().await < 37, "{status:#?}");
+        assert_eq!(scene.stored().await, counts([("v1", 23)]));
+        return;
+    }
     let probes = scene.requests().verb("get");
     eventually("several probes", async || {
         let status = scene.migrations().get(scene.migration()).await.ok()?.status?;
@@ -99,10 +111,10 @@ async fn b29_a_webhook_that_is_down_is_held_against_no_object_while_others_need_
         (scene.audit.count(&probes) >= 3).then_some(())
     })
     .await;
-    assert_eq!(scene.stored().await, counts([("v1", 20), ("v1alpha1", 3)]));
+    assert_eq!(scene.stored().await, before);
     webhook.restart().await.unwrap();
     let status = scene.until(Reason::Migrated).await;
-    assert_eq!(status.progress.map(|p| (p.rewritten, p.unchanged, p.refused)), Some((3, 20, 0)));
+    assert_eq!(status.progress.map(|p| (p.rewritten, p.unchanged, p.refused)), Some((old, new, 0)));
     assert_eq!(scene.stored().await, counts([("v1", 23)]));
 }
 

@@ -74,8 +74,13 @@ impl Scene {
 
     /// Whether the API server names the objects that it can't decode: since Kubernetes 1.37.
     pub(crate) async fn names_undecodable(&self) -> bool {
+        self.kubernetes_minor().await >= 37
+    }
+
+    /// The API server's minor version.
+    pub(crate) async fn kubernetes_minor(&self) -> u32 {
         let version = self.client.apiserver_version().await.expect("ask for the version");
-        version.minor.parse::<u32>().expect("a number") >= 37
+        version.minor.parse().expect("a number")
     }
 
     /// Widgets with versions v1alpha1 and v1, the first of them stored.

@@ -140,6 +140,7 @@ fn an_answer_to_a_list_means() {
     for (case, answer, with_token, expected) in table {
         let found = match read_list(answer, with_token) {
             Listing::Listed(_) => "listed".to_owned(),
+            Listing::ListedElsewhere(_) => "listed elsewhere".to_owned(),
             Listing::Expired(token) => token.map_or("expired".to_owned(), |t| format!("expired, {t}")),
             Listing::Denied(_) => "denied".to_owned(),
             Listing::Unreadable(_) => "unreadable".to_owned(),

@@ -84,6 +84,8 @@ impl Run {
                 }
                 sweep.list(page)
             }
+            // What fails there may be what fails the visits, so it shows nothing either.
+            Listing::ListedElsewhere(page) => sweep.list(page),
             Listing::Expired(token) => sweep.list_expired(token),
             Listing::Denied(failure) => {
                 let message = format!("restow may not list {}: {failure}", seen.spec.resource);

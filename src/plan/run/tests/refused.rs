@@ -1,6 +1,6 @@
 //! Objects that the server refuses: when they are tried again.
 
-use crate::plan::sample::failure;
+use crate::plan::sample::{failure, page};
 use crate::plan::{Cause, Details, Failure, Listing, Outcome, Page, Rights};
 
 use std::time::Duration;
@@ -253,4 +253,27 @@ fn a_webhook_that_is_down_is_asked_ever_more_rarely_although_the_end_of_the_list
     }
     assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60]);
     assert!(stage.status().refusals.is_empty());
+}
+
+#[test]
+fn a_page_that_can_be_read_in_another_version_alone_is_no_sign_that_the_webhook_is_back() {
+    const SAID: &str = "conversion webhook for v1, Kind=Widget failed: Post \"https://hook\": EOF";
+    let mut stage = Stage::new();
+    stage.answer = |_| Some(Outcome::Deferred(failure(500, SAID)));
+    // As servers before Kubernetes 1.37 do: a list of one object is tried in each version.
+    stage.listing = Some(|request| match request.limit {
+        1 => {
+            let name = format!("{}a", request.continue_token.as_deref().unwrap_or_default());
+            Listing::ListedElsewhere(page(&[&name], Some(&name)))
+        }
+        _ => Listing::Deferred(failure(500, SAID)),
+    });
+    let mut waits = Vec::new();
+    for _ in 0..8 {
+        let said = stage.go();
+        let until = said.rsplit(' ').next().and_then(|s| s.parse::<u64>().ok()).unwrap_or_default();
+        waits.push(until.saturating_sub(stage.secs));
+        stage.secs = until;
+    }
+    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
 }
