@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -17,9 +18,9 @@ const EVERY: Duration = Duration::from_millis(50);
 
 const OBJECTS: usize = 20;
 
-/// How long its requests took, sorted.
+/// When its requests were sent, and how long they took.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Latencies(Vec<Duration>);
+pub(crate) struct Latencies(Vec<(Timestamp, Duration)>);
 
 pub(crate) struct Foreground {
     client: Client,
@@ -56,24 +57,31 @@ impl Foreground {
                 _ = is_done.wait_for(|done| *done) => break,
             }
             let api = self.kind.api(&self.client, "v1alpha1", key.namespace.as_deref());
-            let began = Instant::now();
+            let (at, began) = (Timestamp::now(), Instant::now());
             api.get(&key.name).await.expect("read it");
-            took.push(began.elapsed());
+            took.push((at, began.elapsed()));
             let change = json!({ "spec": { "size": took.len() } });
-            let began = Instant::now();
+            let (at, began) = (Timestamp::now(), Instant::now());
             api.patch(&key.name, &PatchParams::default(), &Patch::Merge(change)).await.expect("change it");
-            took.push(began.elapsed());
+            took.push((at, began.elapsed()));
         }
-        took.sort();
         Latencies(took)
     }
 }
 
 impl Latencies {
+    /// Those of requests that were sent in that time.
+    pub(crate) fn between(mut self, [from, to]: [Timestamp; 2]) -> Self {
+        self.0.retain(|(at, _)| (from..=to).contains(at));
+        self
+    }
+
     /// In milliseconds, what so many of a hundred did not exceed.
     pub(crate) fn percentile(&self, of_hundred: usize) -> f64 {
-        let at = (self.0.len() * of_hundred / 100).min(self.0.len().saturating_sub(1));
-        self.0.get(at).map_or(0.0, |took| took.as_secs_f64() * 1000.0)
+        let mut took: Vec<Duration> = self.0.iter().map(|(_, took)| *took).collect();
+        took.sort();
+        let at = (took.len() * of_hundred / 100).min(took.len().saturating_sub(1));
+        took.get(at).map_or(0.0, |took| took.as_secs_f64() * 1000.0)
     }
 
     pub(crate) fn json(&self) -> Value {

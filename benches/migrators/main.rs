@@ -25,13 +25,13 @@ use serde_json::{Map, Value};
 #[derive(Debug, Parser)]
 #[command(name = "migrators")]
 struct Args {
-    /// What to measure; may be given several times
-    #[arg(long, value_enum, default_value = "plain")]
+    /// What to measure; may be given several times; all of them where none is given
+    #[arg(long, value_enum)]
     scenario: Vec<Scenario>,
 
-    /// How many objects there are
-    #[arg(long, default_value_t = 20_000)]
-    objects: usize,
+    /// How many objects there are; where it isn't given, as many as the scenario takes for its table
+    #[arg(long)]
+    objects: Option<usize>,
 
     /// How many patches are under way at once, for the bare loop and for restow where it is not held back
     #[arg(long, default_value_t = 32)]
@@ -74,6 +74,19 @@ enum Scenario {
     Memory,
 }
 
+impl Scenario {
+    /// As many objects as give a figure that is worth its time.
+    fn objects(self) -> usize {
+        match self {
+            Self::Plain => 20_000,
+            Self::Memory => 200_000,
+            Self::Webhook | Self::TenKb | Self::Bytes | Self::Restart | Self::Again => 5000,
+            Self::DefaultPace | Self::Foreground => 4000,
+            Self::HundredKb => 1000,
+        }
+    }
+}
+
 #[tokio::main]
 async fn main() {
     let args = Args::parse();
@@ -84,10 +97,12 @@ async fn main() {
     let write =
         |name: &str, text: &str| std::fs::write(args.out.join(name), text).expect("write what was found");
     let mut found = Map::new();
-    for scenario in &args.scenario {
+    let chosen = if args.scenario.is_empty() { Scenario::value_variants() } else { &args.scenario };
+    for scenario in chosen {
         let name = scenario.to_possible_value().expect("it can be chosen").get_name().to_owned();
-        println!("\n## {name}: {} objects, {} in flight\n", args.objects, args.in_flight);
-        let scenario::Found { text, json, plot } = scenario::run(*scenario, &args).await;
+        let objects = args.objects.unwrap_or_else(|| scenario.objects());
+        println!("\n## {name}: {objects} objects, {} in flight\n", args.in_flight);
+        let scenario::Found { text, json, plot } = scenario::run(*scenario, &args, objects).await;
         println!("{text}");
         write(&format!("{name}.md"), &text);
         if let Some(plot) = plot {

@@ -38,7 +38,9 @@ pub(crate) struct Round {
     pub(crate) objects: usize,
     /// From the order to its success, or of the bare loop to its end.
     pub(crate) to_succeeded: f64,
-    /// From the first patch that came in to the last that was answered.
+    /// When the first patch came in and when the last was answered.
+    pub(crate) swept: [Timestamp; 2],
+    /// Seconds from the one to the other.
     pub(crate) sweep: f64,
     /// From the first request about the objects to the last write, the trim included.
     pub(crate) whole: f64,
@@ -136,6 +138,7 @@ impl Round {
             who: who.name(),
             objects: bed.keys.len(),
             to_succeeded: since(watched.began, watched.ended),
+            swept: [first, last],
             sweep: since(first, last),
             whole: since(begun, done),
             requests: entries.len(),
@@ -154,10 +157,9 @@ impl Round {
         }
     }
 
-    /// Objects a second of a run that was watched by somebody else.
-    pub(crate) async fn rate(bed: &Bed, who: Who, watched: &Watched, audit: &AuditLog) -> f64 {
-        let round = Self::read(bed, who, watched, &entries(audit, bed, who).await);
-        round.objects as f64 / round.sweep
+    /// A run that was watched by somebody else. What was written and converted was not counted.
+    pub(crate) async fn watched(bed: &Bed, who: Who, watched: &Watched, audit: &AuditLog) -> Self {
+        Self::read(bed, who, watched, &entries(audit, bed, who).await)
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -165,6 +167,7 @@ impl Round {
             who,
             objects,
             to_succeeded,
+            swept: _,
             sweep,
             whole,
             requests,

@@ -49,8 +49,8 @@ pub(crate) struct Found {
     pub(crate) plot: Option<String>,
 }
 
-pub(crate) async fn run(scenario: Scenario, args: &Args) -> Found {
-    let plain = Objects { count: args.objects, padding: 0, webhook: false };
+pub(crate) async fn run(scenario: Scenario, args: &Args, count: usize) -> Found {
+    let plain = Objects { count, padding: 0, webhook: false };
     match scenario {
         Scenario::Plain => compare(args, plain, &ALL, false).await,
         Scenario::DefaultPace => compare(args, plain, &DEFAULT_PACE, false).await,
@@ -61,7 +61,7 @@ pub(crate) async fn run(scenario: Scenario, args: &Args) -> Found {
         Scenario::Restart => restart(args, plain).await,
         Scenario::Again => again(args, plain).await,
         Scenario::Foreground => foreground(args, plain).await,
-        Scenario::Memory => memory(args).await,
+        Scenario::Memory => memory(args, count).await,
     }
 }
 
@@ -177,7 +177,9 @@ async fn foreground(args: &Args, objects: Objects) -> Found {
                 bed.make_stale().await;
                 let audit = bed.plane.audit().from_now();
                 let (watched, latencies) = foreground.beside(who.run(&bed, args.in_flight, None)).await;
-                (Some(Round::rate(&bed, who, &watched, &audit).await), latencies)
+                let round = Round::watched(&bed, who, &watched, &audit).await;
+                // Before and after it nobody stands in its way.
+                (Some(round.objects as f64 / round.sweep), latencies.between(round.swept))
             }
         };
         let p99 = latencies.percentile(99);
@@ -192,10 +194,10 @@ async fn foreground(args: &Args, objects: Objects) -> Found {
 }
 
 /// How much memory the controller needs, by the number of objects.
-async fn memory(args: &Args) -> Found {
+async fn memory(args: &Args, most: usize) -> Found {
     let mut text = String::from("| objects | peak MiB | CPU s | s to Succeeded |\n|---|---|---|---|\n");
     let (mut found, mut points) = (Vec::new(), Vec::new());
-    for count in [args.objects / 100, args.objects / 10, args.objects] {
+    for count in [most / 100, most / 10, most] {
         let mut bed =
             Bed::set(&args.binary, Objects { count: count.max(1), padding: 0, webhook: false }).await;
         let round = Round::run(&mut bed, Who::Controller(Pace::Unlimited), args.in_flight, None).await;
