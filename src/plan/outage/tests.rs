@@ -61,6 +61,15 @@ fn one_that_rests_or_is_silent_for_long_lets_another_try() {
     assert!(outage.try_by("b", secs(12)));
     assert!(!outage.try_by("a", secs(131)));
     assert!(outage.try_by("a", secs(132)));
+    assert!(outage.lasts() && !outage.try_by("b", secs(133)), "nobody was answered");
+}
+
+#[test]
+fn one_that_went_on_before_it_began_has_no_turn_in_it() {
+    let mut outage = Outage::default();
+    assert!(outage.try_by("a", secs(5)));
+    outage.failed(&gone(), secs(10));
+    assert!(outage.try_by("b", secs(11)));
 }
 
 #[test]

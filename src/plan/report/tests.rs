@@ -6,7 +6,7 @@ use std::time::Duration;
 use insta::assert_yaml_snapshot;
 
 use super::{started, status};
-use crate::api::{REFUSALS_LISTED_MAX, Reason, StorageMigrationStatus};
+use crate::api::{REFUSALS_LISTED_MAX, Reason, StorageMigrationStatus, TargetStatus};
 use crate::plan::sample::{at, crd, failure, object, page, quiet, server, spec, target};
 use crate::plan::{
     ApiServer, CompleteSweep, Conclusion, Crd, CrdRecord, Failure, Finding, Limits, Object, Observation,
@@ -207,4 +207,23 @@ fn a_run_that_starts_keeps_what_it_takes_up_and_nothing_else() {
     let anew = started(&before, false, at(50).wall);
     assert_eq!(anew.start_time.map(|t| t.0), Some(at(50).wall));
     assert_eq!((anew.target, anew.progress, anew.checkpoint, anew.refusals.len()), (None, None, None, 0));
+}
+
+#[test]
+fn what_was_stored_before_is_remembered_for_as_long_as_crd_and_storage_version_are_the_same() {
+    let sweep = under_way();
+    let before = say(Some(&sweep), &sentence::sweeping(&sweep), 10);
+    let told = before.target.clone().unwrap();
+    let older = vec!["v0".to_owned()];
+    let of = |crd_uid: &str, storage_version: &str| {
+        let (crd_uid, storage_version) = (crd_uid.to_owned(), storage_version.to_owned());
+        let target =
+            TargetStatus { crd_uid, storage_version, stored_versions_before: older.clone(), ..told.clone() };
+        let before = StorageMigrationStatus { target: Some(target), ..before.clone() };
+        let after = next(&before, Some(&sweep), &sentence::sweeping(&sweep), 20);
+        after.target.unwrap().stored_versions_before
+    };
+    assert_eq!(of(&told.crd_uid, &told.storage_version), older);
+    assert_eq!(of("another", &told.storage_version), told.stored_versions_before);
+    assert_eq!(of(&told.crd_uid, "v9"), told.stored_versions_before);
 }

@@ -40,6 +40,7 @@ fn a_seal_holds_for_what_it_was_put_on_and_nothing_else() {
     for (case, forged) in table {
         assert!(!seal.is_on(&forged), "{case}");
     }
+    assert_eq!(format!("{seal:?}"), "Seal { .. }", "the key is nobody's business");
     assert!(!Seal::new(&[7; 64], "migration-2").is_on(&sealed), "another StorageMigration");
     assert!(!Seal::new(&[8; 64], "migration-1").is_on(&sealed), "another key");
 }

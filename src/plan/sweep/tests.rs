@@ -99,6 +99,28 @@ fn a_sweep_wants_pages_one_after_the_other_and_only_once_the_objects_of_the_last
 }
 
 #[test]
+fn a_witness_is_asked_for_as_it_was_left() {
+    let mut sweep = first(&["a", "b"]);
+    let mut now = Duration::ZERO;
+    let probe = loop {
+        now = sweep.next_due().unwrap_or(now);
+        let visit = sweep.next(now).unwrap();
+        if visit.is_probe() {
+            break visit;
+        }
+        let outcome = if visit.object().name == "a" {
+            Outcome::Rewritten("2".to_owned())
+        } else {
+            Outcome::Deferred(failure(500, "not decodable"))
+        };
+        sweep.record(visit, outcome, now);
+    };
+    assert_eq!((probe.object().name.as_str(), probe.object().resource_version.as_str()), ("a", "2"));
+    sweep.record(probe, Outcome::Refused(failure(422, "invalid")), now);
+    assert_eq!(sweep.postponed.len(), 1, "b alone: what a probe is refused is held against nobody");
+}
+
+#[test]
 fn an_expired_token_goes_on_with_the_new_one_or_from_the_first_page() {
     let mut sweep = Sweep::first(target().unwrap());
     sweep.list_expired(Some("fresh".to_owned()));

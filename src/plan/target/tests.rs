@@ -1,9 +1,9 @@
-#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on fails")]
 
 use super::{Drift, Surroundings, Verdict, judge, judge_crd};
 use crate::api::{Mode, Reason, StorageMigrationSpec};
 use crate::plan::sample::{at, crd, moved, quiet, spec, target, version};
-use crate::plan::{Crd, CrdVersion, Rights};
+use crate::plan::{Crd, CrdVersion, FieldRisks, Rights, StoredBesides, VersionSchema};
 
 fn trimmed() -> Crd {
     Crd { stored_versions: vec!["v1".to_owned()], ..crd() }
@@ -128,4 +128,21 @@ fn a_crd_has_drifted_where_it_encodes_objects_otherwise_or_may_have_done() {
         }
         assert_eq!(target().unwrap().drift(&record), drift, "{case}");
     }
+}
+
+#[test]
+fn a_target_knows_what_may_become_of_fields() {
+    let schema = |name: &str, type_: &str| VersionSchema {
+        name: name.to_owned(),
+        schema: serde_json::json!({ "type": "object", "properties": { "size": { "type": type_ } } }),
+    };
+    let schemas = [schema("v1beta1", "integer"), schema("v1", "string")];
+    let stored = ["v1beta1".to_owned()];
+    let risks = FieldRisks::new(&schemas, &stored, &StoredBesides::In(Vec::new()), "v1");
+    assert!(!risks.is_empty());
+    let around = Surroundings { field_risks: risks.clone(), ..Surroundings::default() };
+    let Verdict::Accepted(target) = judge(&spec(), Some(&crd()), false, &around) else {
+        panic!("it is accepted");
+    };
+    assert_eq!(*target.field_risks(), risks);
 }

@@ -123,6 +123,39 @@ fn after_a_break_it_starts_with_one_again() {
 }
 
 #[test]
+fn now_and_then_one_at_a_time_shows_what_a_visit_takes() {
+    let (mut pace, mut now) = (at_limit(32), ms(500));
+    while !pace.round.is_lull {
+        now += ms(100);
+        pace.hear(super::Round::default(), &mut Latencies::default(), Heard::Nothing, now);
+        pace.send(now);
+        pace.end();
+    }
+    assert!(now >= Duration::from_secs(10) && pace.allowed() == 1, "{now:?}: {}", pace.allowed());
+    pace.send(now + ms(200));
+    assert_eq!(pace.allowed(), 32);
+}
+
+#[test]
+fn visits_that_take_as_long_as_is_tolerated_are_no_reason_to_hold_back() {
+    let mut pace = at_limit(32);
+    pace.judge(1.0);
+    assert_eq!(pace.allowed(), 32);
+    assert_eq!(pace.round, at_limit(32).round, "it is no fall");
+}
+
+#[test]
+fn a_lull_is_judged_by_as_many_as_any_other_round() {
+    let mut series = super::Series::default();
+    let lull = super::Round { number: 1, is_lull: true };
+    for took in [4, 4, 4, 4, 4, 8, 8, 8, 8, 8, 4] {
+        series.take_in(lull, ms(took), 10);
+    }
+    series.close();
+    assert_eq!(series.unloaded[0], Some(ms(8)));
+}
+
+#[test]
 fn a_fixed_pace_is_what_the_limits_say() {
     let (mut pace, mut latencies) = (AdaptivePace::new(Gear::Fixed, 8), Latencies::default());
     for _ in 0..8 {

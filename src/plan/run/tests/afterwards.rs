@@ -31,6 +31,11 @@ fn a_result_that_is_undone_is_repeated_after_a_minute_and_later_each_time() {
     // Long afterwards it is not the same fight any more.
     assert_eq!(undo(&mut stage, 100_000, "110"), whole_run());
     assert_eq!(undo(&mut stage, 100_001, "112"), "Waiting until 100060");
+    for (after, wait) in [(7199, 120), (7200, 60)] {
+        let mut stage = done();
+        assert_eq!(undo(&mut stage, after, "102"), whole_run());
+        assert_eq!(undo(&mut stage, after + 1, "104"), format!("Waiting until {}", after + wait));
+    }
 }
 
 #[test]
@@ -178,6 +183,16 @@ fn a_kept_result_stands_until_the_flag_may_have_moved_away_and_back() {
             "review, inspect, list, visit, list after b, visit, inspect, list, list after b, trim, MigratedNotTrimmed"
         );
     }
+}
+
+#[test]
+fn a_result_stands_for_whoever_expects_its_version_and_for_nobody_else() {
+    let mut stage = Stage::new();
+    stage.spec.expected_storage_version = Some("v1".to_owned());
+    stage.go();
+    assert_eq!(stage.at(100), "Migrated");
+    stage.edit(|spec| spec.expected_storage_version = Some("v2".to_owned()));
+    assert_ne!(stage.at(200), "Migrated");
 }
 
 #[test]

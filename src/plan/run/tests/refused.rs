@@ -147,6 +147,38 @@ fn a_right_that_is_withdrawn_is_missed_by_name_and_all_goes_on_once_it_is_back()
 }
 
 #[test]
+fn rights_that_never_lacked_are_no_reason_to_start_over() {
+    let mut stage = Stage::new();
+    stage.page_size = 4;
+    stage.objects = ["a", "b", "c", "d", "e"].map(|name| (name.to_owned(), 1)).into();
+    // The server refuses one for good, and denies three by what no review of rights knows of.
+    stage.answer = |object| match object.name.as_str() {
+        "a" => Some(Outcome::Refused(failure(413, "too large"))),
+        "b" | "c" | "d" => Some(denied()),
+        _ => None,
+    };
+    for secs in 0..3 {
+        stage.secs = secs;
+        stage.go();
+    }
+    stage.secs = 3;
+    assert_eq!(stage.go(), "visit, ask, ObjectsRefused until 63");
+}
+
+#[test]
+fn rights_that_are_back_before_anything_was_refused_are_no_reason_to_start_over() {
+    let mut stage = Stage::new();
+    stage.go_until("visit");
+    stage.answer = |_| Some(denied());
+    stage.around.rights = lacking("patch widgets.example.com");
+    assert_eq!(stage.go(), "visit, list after b, visit, ask, AccessDenied until 30");
+    stage.answer = |_| None;
+    stage.around.rights = Rights::default();
+    stage.secs = 60;
+    assert_eq!(stage.go(), "ask, visit, inspect, list, list after b, trim, Migrated");
+}
+
+#[test]
 fn rights_on_single_objects_refuse_the_others_until_they_are_granted() {
     let mut stage = Stage::new();
     stage.around.rights.by_name = true;

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::{Hunt, Hunted};
+use super::{Hunt, Hunted, KEY_MAX, Stage, beginnings_after};
 
 /// Those that can be read, those that can't, where the list fails, and what is found.
 type Row<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a str, &'a str);
@@ -107,4 +107,36 @@ fn a_hunt_ends_whatever_is_answered() {
         }
         assert!(ended, "seed {seed}");
     }
+}
+
+#[test]
+fn no_request_is_made_for_what_is_known() {
+    let later: Vec<String> = beginnings_after("b/a").into_iter().skip(1).collect();
+    assert!(later.iter().all(|beginning| beginning.as_str() > "b/a"), "{later:?}");
+    // To the end, once more from the start, to the end of what begins with it, the letters up to the one, and it itself.
+    assert_eq!(hunt(&world(&["a"], &["a-"]), "a"), (Some("a-".to_owned()), 5));
+}
+
+/// The key that came last, where each answer is what `answer` makes of the stage, until the hunt ends with nothing.
+fn in_vain(answer: impl Fn(&Stage) -> bool) -> Option<String> {
+    let (mut hunt, mut last) = (Hunt::new("w".to_owned()), String::new());
+    for _ in 0..2000 {
+        if let Stage::At(key) = &hunt.stage {
+            last.clone_from(key);
+        }
+        let readable = answer(&hunt.stage);
+        hunt = match hunt.answered(readable) {
+            Hunted::Open(next) => next,
+            Hunted::Nothing => return Some(last),
+            Hunted::Found(_) | Hunted::Readable => return None,
+        };
+    }
+    None
+}
+
+#[test]
+fn answers_that_make_no_sense_end_it() {
+    assert_eq!(in_vain(|stage| matches!(stage, Stage::Empty)).as_deref(), Some(""));
+    let longest = in_vain(|stage| matches!(stage, Stage::Empty | Stage::Beginning(_)));
+    assert_eq!(longest.map(|key| key.len()), Some(KEY_MAX));
 }
