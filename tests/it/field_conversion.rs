@@ -20,6 +20,10 @@ async fn widgets(name: &str, webhook: &Webhook) -> Scene {
     Scene::new(name, |group| Fixture::widgets(group).converted_by(webhook.conversion())).await
 }
 
+fn is_migrated(status: &StorageMigrationStatus) -> bool {
+    reason_of(status) == Some(Reason::Migrated)
+}
+
 fn is_backing_off(status: &StorageMigrationStatus) -> bool {
     reason_of(status) == Some(Reason::BackingOff)
 }
@@ -43,7 +47,6 @@ async fn b29_a_webhook_that_is_down_is_waited_for_and_holds_up_no_other_crd() {
     scene
         .migrate_as("b29-other", json!({ "resource": { "group": other.group, "resource": "gadgets" } }))
         .await;
-    let is_migrated = |status: &StorageMigrationStatus| reason_of(status) == Some(Reason::Migrated);
     scene.until_of("b29-other", "Migrated", is_migrated).await;
     let says_why = |status: &StorageMigrationStatus| {
         is_backing_off(status) && status.conditions[0].message.contains("conversion webhook")
@@ -95,7 +98,6 @@ async fn b29_a_webhook_that_is_down_is_held_against_no_object_while_others_need_
         assert!(status.refusals.is_empty(), "{status:#?}");
         is_backing_off(status) && status.conditions[0].message.contains("conversion webhook")
     };
-    let is_migrated = |status: &StorageMigrationStatus| reason_of(status) == Some(Reason::Migrated);
     let is_either = |status: &StorageMigrationStatus| is_waiting(status) || is_migrated(status);
     let status = scene.until_of(scene.migration(), "the webhook's silence", is_either).await;
     if is_migrated(&status) {

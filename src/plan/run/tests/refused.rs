@@ -261,6 +261,16 @@ fn what_was_refused_for_lack_of_a_right_is_tried_again_as_soon_as_it_is_back() {
     assert!(stage.go().ends_with("Migrated"));
 }
 
+/// How long it waits, so many times one after the other.
+fn waits(stage: &mut Stage, times: usize) -> Vec<u64> {
+    let wait = || {
+        let said = stage.go();
+        let until = said.rsplit(' ').next().and_then(|s| s.parse::<u64>().ok()).unwrap_or_default();
+        until.saturating_sub(std::mem::replace(&mut stage.secs, until))
+    };
+    std::iter::repeat_with(wait).take(times).collect()
+}
+
 #[test]
 fn a_webhook_that_is_down_is_asked_ever_more_rarely_although_the_end_of_the_list_can_be_read() {
     let mut stage = Stage::new();
@@ -276,14 +286,7 @@ fn a_webhook_that_is_down_is_asked_ever_more_rarely_although_the_end_of_the_list
             ..failure(500, "conversion webhook for v1, Kind=Widget failed: Post \"https://hook\": EOF")
         })
     });
-    let mut waits = Vec::new();
-    for _ in 0..7 {
-        let said = stage.go();
-        let until = said.rsplit(' ').next().and_then(|s| s.parse::<u64>().ok()).unwrap_or_default();
-        waits.push(until.saturating_sub(stage.secs));
-        stage.secs = until;
-    }
-    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60]);
+    assert_eq!(waits(&mut stage, 7), [1, 2, 4, 8, 16, 32, 60]);
     assert!(stage.status().refusals.is_empty());
 }
 
@@ -300,12 +303,5 @@ fn a_page_that_can_be_read_in_another_version_alone_is_no_sign_that_the_webhook_
         }
         _ => Listing::Deferred(failure(500, SAID)),
     });
-    let mut waits = Vec::new();
-    for _ in 0..8 {
-        let said = stage.go();
-        let until = said.rsplit(' ').next().and_then(|s| s.parse::<u64>().ok()).unwrap_or_default();
-        waits.push(until.saturating_sub(stage.secs));
-        stage.secs = until;
-    }
-    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
+    assert_eq!(waits(&mut stage, 8), [1, 2, 4, 8, 16, 32, 60, 60]);
 }
