@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
+use testbed::binaries::Program;
 use testbed::node::{Node, PAUSE_IMAGE};
 use tokio::time::{Instant, sleep};
 
@@ -40,6 +41,23 @@ impl Cluster {
             self.state().await
         );
         text(&output.stdout)
+    }
+
+    /// Runs Helm with nothing of the user's. It has to succeed.
+    pub(crate) async fn helm(&self, namespace: &str, args: &[&str]) {
+        let program = Program::Helm.path().expect("it was built");
+        let plane = self.node.plane();
+        let mut helm = tokio::process::Command::new(program);
+        for name in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+            helm.env(name, plane.directory().join("helm"));
+        }
+        helm.arg("--kubeconfig")
+            .arg(plane.admin_kubeconfig_file())
+            .args(["--namespace", namespace])
+            .args(args);
+        let output = helm.kill_on_drop(true).output().await.expect("run Helm");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "helm {args:?}: {said}\n{}", self.state().await);
     }
 
     /// Applies an object.
@@ -94,8 +112,10 @@ impl Cluster {
     /// The state of every pod, and the end of all logs.
     pub(crate) async fn state(&self) -> String {
         let pods: Api<Pod> = Api::all(self.client.clone());
-        let mut text = self.node.logs();
-        for pod in pods.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default() {
+        let pods = pods.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
+        let mut text: String = pods.iter().map(summary).collect();
+        text.push_str(&self.node.logs());
+        for pod in pods {
             let log = self.node.pod_log(&pod);
             let lines: Vec<_> = log.lines().collect();
             let tail = lines[lines.len().saturating_sub(20)..].join("\n");
@@ -103,6 +123,13 @@ impl Cluster {
         }
         text
     }
+}
+
+/// A line of what a pod is.
+fn summary(pod: &Pod) -> String {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    let going = pod.metadata.deletion_timestamp.is_some();
+    format!("{} ({phase:?}, ready: {}, going: {going})\n", pod.name_any(), is_ready(pod))
 }
 
 /// Whether a pod is ready and not on its way out.

@@ -7,9 +7,11 @@ use serde_json::json;
 
 use crate::cluster::Cluster;
 use crate::conversion::{CronTabs, OBJECTS};
-use crate::product::{NAMESPACE, Product, file};
+use crate::product::{Product, file};
 use crate::step;
 
+/// Where the manifests install it.
+const NAMESPACE: &str = "restow-system";
 /// So slow that the migration is not done before all that is to happen meanwhile has happened.
 pub(crate) const GENTLY: u32 = 5;
 /// As fast as the controller goes by itself.
@@ -28,7 +30,7 @@ const PASSING: [&str; 5] = [
 
 pub(crate) async fn prove(cluster: &Cluster, crontabs: &CronTabs<'_>) {
     let before = keys(cluster).await;
-    let product = Product::of(cluster, 2);
+    let product = Product::of(cluster, NAMESPACE, 2);
     step("install.yaml: its pod is ready", install(&product)).await;
     step("its namespace enforces PodSecurity restricted", product.is_restricted()).await;
     step("with the component ha there are two", install_second(&product)).await;
@@ -79,8 +81,7 @@ pub(crate) async fn prove(cluster: &Cluster, crontabs: &CronTabs<'_>) {
 async fn install(product: &Product<'_>) {
     let cluster = product.cluster;
     cluster.kubectl(&["apply", "--server-side", "-f", &file("manifests/install.yaml")]).await;
-    let status = ["rollout", "status", "deployment/restow", "-n", NAMESPACE, "--timeout=5m"];
-    cluster.kubectl(&status).await;
+    product.until_rolled_out().await;
     product.until_so_many_are_ready(1).await;
 }
 

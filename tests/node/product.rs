@@ -16,8 +16,6 @@ use testbed::process::Signal;
 
 use crate::cluster::{Cluster, is_ready};
 
-/// Where it is installed.
-pub(crate) const NAMESPACE: &str = "restow-system";
 /// What its replicas elect their leader with.
 const LEASE: &str = "restow";
 /// The limit of its memory.
@@ -28,6 +26,8 @@ const OUTAGE: Duration = Duration::from_secs(40);
 /// The installed product.
 pub(crate) struct Product<'a> {
     pub(crate) cluster: &'a Cluster,
+    /// Where it is installed.
+    namespace: &'static str,
     /// How many pods it has.
     replicas: usize,
     /// The most memory that each pod was seen with.
@@ -41,12 +41,12 @@ pub(crate) fn file(name: &str) -> String {
 }
 
 impl<'a> Product<'a> {
-    pub(crate) fn of(cluster: &'a Cluster, replicas: usize) -> Self {
-        Self { cluster, replicas, memory: Mutex::default() }
+    pub(crate) fn of(cluster: &'a Cluster, namespace: &'static str, replicas: usize) -> Self {
+        Self { cluster, namespace, replicas, memory: Mutex::default() }
     }
 
     fn pods(&self) -> Api<Pod> {
-        self.cluster.pods(NAMESPACE)
+        self.cluster.pods(self.namespace)
     }
 
     /// All of its pods, also those that are about to go.
@@ -87,7 +87,7 @@ impl<'a> Product<'a> {
 
     /// The pod that holds the Lease, if it is ready: its name is the first part of the holder's.
     async fn ready_holder(&self) -> Option<Pod> {
-        let leases: Api<Lease> = Api::namespaced(self.cluster.client.clone(), NAMESPACE);
+        let leases: Api<Lease> = Api::namespaced(self.cluster.client.clone(), self.namespace);
         let holder = leases.get(LEASE).await.ok()?.spec?.holder_identity?;
         let (name, _) = holder.split_once('_')?;
         self.all_pods().await.into_iter().find(|pod| pod.name_any() == name && is_ready(pod))
@@ -106,10 +106,14 @@ impl<'a> Product<'a> {
 
     /// Replaces all pods, as an upgrade does.
     pub(crate) async fn roll(&self) {
-        let cluster = self.cluster;
-        cluster.kubectl(&["rollout", "restart", "deployment/restow", "-n", NAMESPACE]).await;
-        let status = ["rollout", "status", "deployment/restow", "-n", NAMESPACE, "--timeout=5m"];
-        cluster.kubectl(&status).await;
+        self.cluster.kubectl(&["rollout", "restart", "deployment/restow", "-n", self.namespace]).await;
+        self.until_rolled_out().await;
+    }
+
+    /// Waits until the Deployment is as it was last asked for.
+    pub(crate) async fn until_rolled_out(&self) {
+        let status = ["rollout", "status", "deployment/restow", "-n", self.namespace, "--timeout=5m"];
+        self.cluster.kubectl(&status).await;
     }
 
     /// Notes how much memory the pods took, and asserts that no container of them was started anew.
@@ -134,7 +138,7 @@ impl<'a> Product<'a> {
         for (pod, peak) in memory {
             eprintln!("node:   {pod}: {:.1} MiB of memory at most", peak as f64 / f64::from(1 << 20));
         }
-        let events: Api<Event> = Api::namespaced(self.cluster.client.clone(), NAMESPACE);
+        let events: Api<Event> = Api::namespaced(self.cluster.client.clone(), self.namespace);
         let events = events.list(&ListParams::default()).await.expect("list events").items;
         let bad = ["Liveness probe failed", "OOM", "Back-off restarting"];
         let messages = events.into_iter().filter_map(|event| event.message);
