@@ -350,6 +350,17 @@ fn a_conflict_is_tried_again_at_once_and_a_deferred_visit_later() {
 }
 
 #[test]
+fn conflicts_are_tried_again_at_once_up_to_half_of_what_is_allowed() {
+    let mut sweep = first(&["a"]);
+    let waits = (1..20).map(|_| {
+        let visit = sweep.next(Duration::MAX).unwrap();
+        sweep.record(visit, Outcome::Conflict(failure(409, "conflict")), Duration::ZERO);
+        sweep.next_due() > Some(Duration::ZERO)
+    });
+    assert_eq!(waits.collect::<Vec<_>>(), (1..20).map(|n| n >= 10).collect::<Vec<_>>());
+}
+
+#[test]
 fn an_object_is_given_up_after_so_many_attempts_while_its_neighbours_succeed() {
     let table: [(&str, Outcome, u32); 5] = [
         ("refused", Outcome::Refused(failure(422, "invalid")), 3),

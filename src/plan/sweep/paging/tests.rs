@@ -336,6 +336,39 @@ fn what_is_no_500_makes_no_page_smaller() {
 }
 
 #[test]
+fn what_is_said_of_an_object_is_not_what_is_said_of_the_list() {
+    let named = ["a", "b"].map(str::to_owned);
+    let server = Server::new(Says::Names, [], &["a", "b"]);
+    let list = Failure { continue_token: Some("next".to_owned()), ..server.unreadable(&["a", "b"]) };
+    let failures: Vec<_> = super::named(&list, "example.com", "widgets");
+    assert_eq!(failures.iter().map(|unreadable| unreadable.key.clone()).collect::<Vec<_>>(), named);
+    for Unreadable { failure, .. } in failures {
+        assert_eq!(failure, self::failure(500, "object not decodable"));
+    }
+}
+
+#[test]
+fn a_list_that_starts_over_keeps_its_small_pages() {
+    let mut paging = start();
+    let _ = paging.request(500);
+    let _ = paging.failed(failure(500, "object not decodable"), "example.com", "widgets");
+    assert_eq!(paging.request(500).limit, 62);
+    assert_eq!(paging.expired(None), Turn::AskOn);
+    assert_eq!(paging.request(500), PageRequest { continue_token: None, limit: 62 });
+}
+
+#[test]
+fn a_list_that_leads_past_no_unreadable_object_says_whose_matter_that_is() {
+    let mut paging = start();
+    let server = Server::new(Says::Names, [], &["a"]);
+    let _ = paging.request(1);
+    assert_eq!(paging.failed(server.unreadable(&["a"]), "example.com", "widgets"), Turn::AskOn);
+    let Turn::Hold(failure) = paging.expired(None) else { panic!("it is not held") };
+    assert_eq!((failure.code, failure.reason.as_str()), (Some(400), "Unreadable"));
+    assert!(failure.message.contains("a can't be read: repair that object"), "{}", failure.message);
+}
+
+#[test]
 fn tokens_made_here_are_like_those_of_a_server() {
     // As kube-apiserver 1.37.2 hands them out, from its cache and from etcd.
     let theirs = [
