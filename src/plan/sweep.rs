@@ -35,7 +35,7 @@ pub struct Sweep {
     /// Whether the list was gone through for a witness since the latest success.
     sought: bool,
     deferred_in_a_row: u32,
-    /// Whether a page was listed for a witness, and no visit came back since.
+    /// Whether the latest page had objects to visit, and no visit came back since.
     has_new: bool,
     denied_in_a_row: u32,
     doubts_rights: bool,

@@ -92,6 +92,6 @@ impl Sweep {
         }
         // Where a witness is sought, it is sought among the new ones.
         self.pending.rotate_left(seen_before);
-        self.has_new = seen_before > 0;
+        self.has_new = self.pending.len() > seen_before;
     }
 }

@@ -303,6 +303,28 @@ fn after_three_deferred_visits_in_a_row_the_witness_is_asked_first() {
 }
 
 #[test]
+fn no_witness_is_asked_before_an_object_is_due() {
+    let mut sweep = first(&["good", "b1", "b2", "b3"]);
+    drive(&mut sweep, 4, failing(&["b1", "b2", "b3"]));
+    assert!(sweep.next(Duration::ZERO).is_none());
+    assert!(sweep.next(sweep.next_due().unwrap()).unwrap().is_probe());
+}
+
+#[test]
+fn each_page_that_is_listed_for_a_witness_is_tried_once() {
+    let mut sweep = Sweep::first(target().unwrap());
+    sweep.list(page(&["b1", "b2", "b3"], Some("after-b3")));
+    drive(&mut sweep, 3, |_| Outcome::Deferred(failure(503, "down")));
+    assert!(sweep.seeks_witness(), "none of them tells anything");
+    sweep.list(page(&["b1"], Some("after-b1")));
+    assert!(sweep.seeks_witness(), "that was known before");
+    sweep.list(page(&["b4", "b5"], Some("after-b5")));
+    assert!(!sweep.seeks_witness(), "it has not been tried");
+    drive(&mut sweep, 1, |_| Outcome::Deferred(failure(503, "down")));
+    assert!(sweep.seeks_witness(), "it tells nothing either");
+}
+
+#[test]
 fn where_the_witness_is_gone_the_list_is_gone_through_for_another() {
     let mut sweep = first(&["bad", "a", "b"]);
     drive(&mut sweep, 3, failing(&["bad"]));

@@ -47,6 +47,21 @@ fn an_object_that_cant_be_read_is_refused_and_the_list_goes_on_after_it() {
 }
 
 #[test]
+fn what_is_listed_on_the_way_to_one_that_is_not_named_is_no_progress() {
+    let mut sweep = Sweep::first(super::target().unwrap());
+    for _ in [500, 62, 7, 1] {
+        assert!(sweep.is_on_course());
+        sweep.request(500);
+        sweep.list_failed(failure(500, "object not decodable"));
+    }
+    assert!(!sweep.is_on_course());
+    let before = sweep.checkpoint().clone();
+    sweep.request(500);
+    sweep.list(page(&["good"], None));
+    assert!(!sweep.has_due(Duration::MAX) && *sweep.checkpoint() == before);
+}
+
+#[test]
 fn one_that_cant_be_read_in_the_confirm_blocks_as_well() {
     let mut confirm = swept(&["a", "bad"]).into_confirm(7);
     confirm.list(page(&[], Some("after-a")));
