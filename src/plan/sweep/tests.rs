@@ -325,6 +325,33 @@ fn each_page_that_is_listed_for_a_witness_is_tried_once() {
 }
 
 #[test]
+fn what_tells_something_goes_before_what_is_in_doubt() {
+    let mut sweep = first(&["failing", "refused"]);
+    assert!(sweep.has_certain(Duration::ZERO), "none was visited");
+    drive(&mut sweep, 2, |object| match object.name.as_str() {
+        "failing" => Outcome::Deferred(failure(500, "not decodable")),
+        _ => Outcome::Refused(failure(422, "invalid")),
+    });
+    assert!(!sweep.has_certain(Duration::ZERO), "none is due");
+    let later = Duration::from_mins(1);
+    assert!(sweep.has_certain(later));
+    assert_eq!(sweep.next(later).unwrap().object().name, "refused");
+    assert!(!sweep.has_certain(later), "nothing has succeeded since the other failed");
+}
+
+#[test]
+fn no_witness_is_sought_while_five_thousand_objects_wait() {
+    for (objects, seeks) in [(5002, true), (5003, false)] {
+        let names: Vec<String> = (0..objects).map(|n| n.to_string()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut sweep = Sweep::first(target().unwrap());
+        sweep.list(page(&names, Some("more")));
+        drive(&mut sweep, 3, |_| Outcome::Deferred(failure(503, "down")));
+        assert_eq!(sweep.seeks_witness(), seeks, "{objects}");
+    }
+}
+
+#[test]
 fn where_the_witness_is_gone_the_list_is_gone_through_for_another() {
     let mut sweep = first(&["bad", "a", "b"]);
     drive(&mut sweep, 3, failing(&["bad"]));
