@@ -154,5 +154,8 @@ async fn one_word_of_etcd_holds_nobody_up_where_nothing_is_left_to_write() {
     assert!(proxy.passed().iter().any(met));
     let status = scene.status_of(scene.migration()).await;
     assert_eq!(reason_of(&status), Some(Reason::Sweeping));
-    assert!(status.progress.is_some_and(|p| p.visited > 2 && p.rewritten == 0));
+    let goes_on = |status: &StorageMigrationStatus| {
+        status.progress.as_ref().is_some_and(|progress| progress.visited > 2 && progress.rewritten == 0)
+    };
+    scene.until_of(scene.migration(), "more than two visits", goes_on).await;
 }
