@@ -52,19 +52,21 @@ pub(crate) enum Who {
 pub(crate) enum Pace {
     /// As it is by default.
     Default,
+    /// By default, but so many writes a second at most.
+    AtMost(u32),
+    /// By default, but with no ceiling on writes a second.
+    Adaptive,
     /// Not at all.
     Unlimited,
 }
 
 impl Who {
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> String {
         match self {
-            Self::Bare => "bare loop",
-            Self::Controller(Pace::Default) => "controller, default pace",
-            Self::Controller(Pace::Unlimited) => "controller",
-            Self::Migrate(Pace::Default) => "migrate, default pace",
-            Self::Migrate(Pace::Unlimited) => "migrate",
-            Self::Builtin => "built-in",
+            Self::Bare => "bare loop".to_owned(),
+            Self::Controller(pace) => format!("controller{}", pace.name()),
+            Self::Migrate(pace) => format!("migrate{}", pace.name()),
+            Self::Builtin => "built-in".to_owned(),
         }
     }
 
@@ -81,21 +83,37 @@ impl Who {
     pub(crate) async fn run(self, bed: &Bed, in_flight: usize, counter: Option<&Counter>) -> Watched {
         match self {
             Self::Bare => bare_loop(bed, in_flight, counter).await,
-            Self::Migrate(pace) => migrate(bed, &flags(pace, in_flight), counter).await,
-            Self::Controller(pace) => controller(bed, &flags(pace, in_flight), counter).await,
+            Self::Migrate(pace) => migrate(bed, &pace.flags(in_flight), counter).await,
+            Self::Controller(pace) => controller(bed, &pace.flags(in_flight), counter).await,
             Self::Builtin => builtin(bed, counter).await,
         }
     }
 }
 
-fn flags(pace: Pace, in_flight: usize) -> Vec<String> {
-    let mut flags = vec!["--settle=1s".to_owned()];
-    if pace == Pace::Unlimited {
-        flags.push("--writes-per-second=0".to_owned());
-        flags.push("--adaptive-pace=false".to_owned());
-        flags.push(format!("--max-in-flight={in_flight}"));
+impl Pace {
+    fn name(self) -> String {
+        match self {
+            Self::Default => ", default pace".to_owned(),
+            Self::AtMost(writes) => format!(", {writes}/s at most"),
+            Self::Adaptive => ", adaptive alone".to_owned(),
+            Self::Unlimited => String::new(),
+        }
     }
-    flags
+
+    fn flags(self, in_flight: usize) -> Vec<String> {
+        let mut flags = vec!["--settle=1s".to_owned()];
+        match self {
+            Self::Default => {}
+            Self::AtMost(writes) => flags.push(format!("--writes-per-second={writes}")),
+            Self::Adaptive => flags.push("--writes-per-second=0".to_owned()),
+            Self::Unlimited => {
+                flags.push("--writes-per-second=0".to_owned());
+                flags.push("--adaptive-pace=false".to_owned());
+                flags.push(format!("--max-in-flight={in_flight}"));
+            }
+        }
+        flags
+    }
 }
 
 async fn bare_loop(bed: &Bed, in_flight: usize, counter: Option<&Counter>) -> Watched {

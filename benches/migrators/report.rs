@@ -26,7 +26,7 @@ pub(crate) fn table(rounds: &[Round]) -> String {
     for round in rounds {
         match means.iter_mut().find(|mean| mean.who == round.who) {
             Some(mean) => mean.rounds.push(round),
-            None => means.push(Mean { who: round.who, rounds: vec![round] }),
+            None => means.push(Mean { who: &round.who, rounds: vec![round] }),
         }
     }
     let rate_of = |who: &str| means.iter().find(|mean| mean.who == who).map(Mean::rate);

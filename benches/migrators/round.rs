@@ -34,7 +34,7 @@ pub(crate) struct Watched {
 /// What a round came to.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
-    pub(crate) who: &'static str,
+    pub(crate) who: String,
     pub(crate) objects: usize,
     /// From the order to its success, or of the bare loop to its end.
     pub(crate) to_succeeded: f64,

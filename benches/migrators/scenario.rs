@@ -42,6 +42,10 @@ const DEFAULT_PACE: [Who; 4] = [
     Who::Controller(Pace::Default),
 ];
 
+/// What the default ceiling is chosen from.
+const PACES: [Pace; 6] =
+    [Pace::Default, Pace::AtMost(200), Pace::AtMost(300), Pace::AtMost(400), Pace::Adaptive, Pace::Unlimited];
+
 /// What came of a scenario.
 pub(crate) struct Found {
     pub(crate) text: String,
@@ -84,7 +88,7 @@ async fn compare(args: &Args, objects: Objects, all: &[Who], count_bytes: bool) 
     for round in &rounds {
         if lines.iter().all(|line| line.name != round.who) {
             let points = round.progress.iter().map(|(at, count)| (*at, *count as f64)).collect();
-            lines.push(Line { name: round.who.to_owned(), points });
+            lines.push(Line { name: round.who.clone(), points });
         }
     }
     Found {
@@ -160,16 +164,12 @@ async fn foreground(args: &Args, objects: Objects) -> Found {
     let mut text =
         String::from("| beside | p50 ms | p99 ms | p99 to nothing | objects/s |\n|---|---|---|---|---|\n");
     let (mut alone, mut found) = (None, Vec::new());
-    let order = [
-        None,
-        Some(Who::Controller(Pace::Default)),
-        Some(Who::Controller(Pace::Unlimited)),
-        Some(Who::Builtin),
-        Some(Who::Builtin),
-        Some(Who::Controller(Pace::Unlimited)),
-        Some(Who::Controller(Pace::Default)),
-        None,
-    ];
+    let there = PACES.map(|pace| Some(Who::Controller(pace)));
+    let mut order = vec![None];
+    order.extend(there);
+    order.extend([Some(Who::Builtin); 2]);
+    order.extend(there.into_iter().rev());
+    order.push(None);
     for who in order {
         let (rate, latencies) = match who {
             None => (None, foreground.beside(sleep(ALONE)).await.1),
@@ -184,7 +184,7 @@ async fn foreground(args: &Args, objects: Objects) -> Found {
         };
         let p99 = latencies.percentile(99);
         let nothing = *alone.get_or_insert(p99);
-        let name = who.map_or("nothing", Who::name);
+        let name = who.map_or_else(|| "nothing".to_owned(), Who::name);
         let rate_text = rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}"));
         let p50 = latencies.percentile(50);
         let _ = writeln!(text, "| {name} | {p50:.1} | {p99:.1} | {:.2} | {rate_text} |", p99 / nothing);
