@@ -73,7 +73,9 @@ impl<'a> Builtin<'a> {
             "type": condition, "status": "True", "reason": "Test", "message": "",
             "lastUpdateTime": now, "lastTransitionTime": now,
         });
-        let status = Patch::Merge(json!({ "status": { "conditions": [condition] } }));
+        // Kubernetes 1.35 wants to be told what it has waited for.
+        let status = json!({ "conditions": [condition], "resourceVersion": "1" });
+        let status = Patch::Merge(json!({ "status": status }));
         let marked = self.api().patch_status(&self.name, &PatchParams::default(), &status).await;
         marked.expect("mark the StorageVersionMigration");
     }

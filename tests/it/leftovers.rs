@@ -9,7 +9,7 @@ use testbed::objects::{self, Batch, Key};
 use testbed::process::Exit;
 use testbed::restow::{Output, RestowCommand};
 
-use crate::scene::{BINARY, Scene, counts};
+use crate::scene::{BINARY, Scene, counts, eventually};
 
 /// Runs `restow leftovers` on the scene's resource as an admin would.
 async fn leftovers(scene: &Scene, args: &[&str]) -> Output {
@@ -98,8 +98,9 @@ async fn b83_managed_fields_that_name_the_old_version_are_listed_before_apply_fa
     reset(&scene, &keys[0]).await;
     scene.remove_version("v1alpha1").await;
     apply(&scene, &keys[0]).await.expect("apply");
-    let refused = apply(&scene, &keys[1]).await;
-    assert!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 500), "{refused:?}");
+    // The server serves the old version for a moment more.
+    let refused = eventually("apply to be refused", async || apply(&scene, &keys[1]).await.err()).await;
+    assert!(matches!(&refused, kube::Error::Api(status) if status.code == 500), "{refused:?}");
     reset(&scene, &keys[1]).await;
     reset(&scene, &keys[2]).await;
     apply(&scene, &keys[1]).await.expect("apply");
