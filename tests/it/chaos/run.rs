@@ -71,6 +71,12 @@ pub(super) async fn run(cluster: &Cluster, seed: u64, plan: &Plan, journal: &Jou
         writer.check().await;
     }
     stand.check_objects().await;
+    if !journal.wrongs().is_empty() {
+        // What the API server can't do for its managedFields it leaves out, and says so here alone.
+        for line in plane.api_server().log().lines().filter(|line| line.contains("SHOULD NOT HAPPEN")) {
+            journal.note(line);
+        }
+    }
     let trims = historian.leave(stand.kind()).await;
     stand.kill().await;
     stand.clear().await;
