@@ -12,6 +12,7 @@ mod gate;
 mod leases;
 mod leftovers;
 mod losses;
+mod managed_fields;
 mod migrations;
 mod migrators;
 mod objects;

@@ -5,6 +5,7 @@ use kube::config::{InferConfigError, KubeConfigOptions, KubeconfigError};
 use kube::{Client, Config};
 
 use super::gate::Gate;
+use super::managed_fields::Stripped;
 use super::wire;
 use crate::metrics::Metrics;
 
@@ -15,6 +16,7 @@ const AGENT: &str = concat!("restow/", env!("CARGO_PKG_VERSION"));
 #[derive(Clone)]
 pub struct Cluster {
     pub(super) client: Client,
+    pub(super) stripped: Stripped,
     gate: Gate,
     metrics: Metrics,
 }
@@ -75,7 +77,7 @@ impl Cluster {
         config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
         let metrics = Metrics::default();
         let client = wire::client(config, gate.clone(), &metrics).map_err(ConnectError::Client)?;
-        Ok(Self { client, gate, metrics })
+        Ok(Self { client, stripped: Stripped::default(), gate, metrics })
     }
 }
 

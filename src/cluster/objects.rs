@@ -2,7 +2,8 @@
 
 use kube::api::{GetParams, ListParams, Patch, PatchParams, ValidationDirective, VersionMatch};
 use kube::core::Request;
-use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
 use super::{Cluster, FIELD_MANAGER};
@@ -18,6 +19,8 @@ struct Metadata {
     namespace: Option<String>,
     uid: String,
     resource_version: String,
+    #[serde(default, rename = "managedFields", deserialize_with = "has_any")]
+    is_managed: bool,
 }
 
 #[derive(Deserialize)]
@@ -83,7 +86,8 @@ impl Cluster {
     ///
     /// # Guarantees
     /// It never creates an object and never changes one: the patch is empty and carries no resourceVersion. Where the
-    /// versions' schemas differ, it sends no patch that would drop a field, unless the spec accepts that.
+    /// versions' schemas differ, it sends no patch that would drop a field, unless the spec accepts that. `managedFields` that
+    /// the server takes away are put back.
     ///
     /// # Access
     /// `patch` and `get` on the resource.
@@ -106,11 +110,10 @@ impl Cluster {
             ..PatchParams::default()
         };
         let request = path.patch_metadata(&object.name, &params, &Patch::Merge(json!({})));
-        let answer = self.call::<PartialObject>(request).await;
-        let written = answer.map(|answer| {
-            let Metadata { uid, resource_version, .. } = answer.body.metadata;
-            Written { uid, resource_version }
-        });
+        let written = match self.call::<PartialObject>(request).await {
+            Ok(answer) => self.with_managers(target, object, answer.body.metadata).await,
+            Err(failure) => Err(failure),
+        };
         match read_visit(target, object, written) {
             Reading::Plain(outcome) => outcome,
             Reading::LookAgain(first) => {
@@ -134,6 +137,22 @@ impl Cluster {
             Err(failure) if failure.is_silence_of_webhook() => Outcome::Deferred(failure),
             Ok(()) | Err(_) => outcome,
         }
+    }
+
+    async fn with_managers(
+        &self,
+        target: &Target,
+        object: &Object,
+        written: Metadata,
+    ) -> Result<Written, Failure> {
+        let Metadata { uid, resource_version, is_managed, .. } = written;
+        let was_stripped = object.is_managed && !is_managed && uid == object.uid;
+        let written = Written { uid, resource_version };
+        if was_stripped {
+            return self.restore_managers(target, object, written).await;
+        }
+        self.stripped.forget(&written.uid);
+        Ok(written)
     }
 
     async fn look(&self, path: &Request, object: &Object) -> Result<(), Failure> {
@@ -164,9 +183,14 @@ impl From<PartialList> for Page {
 
 impl From<PartialObject> for Object {
     fn from(object: PartialObject) -> Self {
-        let Metadata { name, namespace, uid, resource_version } = object.metadata;
-        Self { namespace, name, uid, resource_version }
+        let Metadata { name, namespace, uid, resource_version, is_managed } = object.metadata;
+        Self { namespace, name, uid, resource_version, is_managed }
     }
+}
+
+/// Whether a list has items.
+fn has_any<'de, D: Deserializer<'de>>(list: D) -> Result<bool, D::Error> {
+    Ok(Option::<Vec<IgnoredAny>>::deserialize(list)?.is_some_and(|items| !items.is_empty()))
 }
 
 /// The endpoint of a version. Objects are written at that of the storage version alone.

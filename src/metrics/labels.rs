@@ -9,7 +9,7 @@ pub(super) const OUTCOMES: [&str; 6] = ["rewritten", "unchanged", "gone", "refus
 
 /// The reasons of refusals that are told apart: those of the API (k8s.io/apimachinery `StatusReason`) that a write can be
 /// answered with, and restow's own. Whatever else is said, for instance by a webhook, is `Other`.
-const REASONS: [&str; 15] = [
+const REASONS: [&str; 16] = [
     "BadRequest",
     "Conflict",
     "FieldLoss",
@@ -17,6 +17,7 @@ const REASONS: [&str; 15] = [
     "Gone",
     "InternalError",
     "Invalid",
+    "ManagedFieldsLost",
     "MethodNotAllowed",
     "NotAcceptable",
     "NotFound",

@@ -11,6 +11,8 @@ pub struct Object {
     pub uid: String,
     /// Its resourceVersion, compared for equality only.
     pub resource_version: String,
+    /// Whether it has entries in `managedFields`.
+    pub is_managed: bool,
 }
 
 /// One page of a list.

@@ -78,6 +78,7 @@ pub(super) fn object(name: &str, resource_version: &str) -> Object {
         name: name.to_owned(),
         uid: format!("uid-{name}"),
         resource_version: resource_version.to_owned(),
+        is_managed: true,
     }
 }
 

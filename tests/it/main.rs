@@ -43,6 +43,7 @@ mod kubectl;
 mod layering;
 mod leadership;
 mod leftovers;
+mod managed_fields;
 mod manifests;
 mod migrates;
 mod misuse;

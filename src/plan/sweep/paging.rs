@@ -215,7 +215,13 @@ impl Unreadable {
             Some((namespace, name)) => (Some(namespace.to_owned()), name),
             None => (None, self.key.as_str()),
         };
-        Object { namespace, name: name.to_owned(), uid: String::new(), resource_version: String::new() }
+        Object {
+            namespace,
+            name: name.to_owned(),
+            uid: String::new(),
+            resource_version: String::new(),
+            is_managed: false,
+        }
     }
 }
 

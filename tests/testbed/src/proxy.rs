@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST};
+use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -232,11 +234,15 @@ async fn handle(
             let _answered = forward(request, &upstream).await?;
             return shared.hold().await;
         }
+        Some(Fault::EditRequest(edit)) => {
+            let (head, body) = request.into_parts();
+            send(head, edit(whole(body).await?), &upstream).await?
+        }
         Some(Fault::Edit(edit)) => {
             let (head, body) = forward(request, &upstream).await?.into_parts();
             let body = axum::body::to_bytes(body, BODY_MAX).await.map_err(|_| CutOff)?;
             let mut head = head;
-            head.headers.remove(http::header::CONTENT_LENGTH);
+            head.headers.remove(CONTENT_LENGTH);
             Response::from_parts(head, Body::from(edit(body.to_vec())))
         }
     };
@@ -246,13 +252,20 @@ async fn handle(
 
 async fn forward(request: Request<Incoming>, upstream: &Client) -> Result<Response<Body>, CutOff> {
     let (head, body) = request.into_parts();
-    let body = body.collect().await.map_err(|_| CutOff)?.to_bytes();
-    let mut passed_on = Request::new(kube::client::Body::from(body.to_vec()));
+    send(head, whole(body).await?, upstream).await
+}
+
+async fn whole(body: Incoming) -> Result<Vec<u8>, CutOff> {
+    Ok(body.collect().await.map_err(|_| CutOff)?.to_bytes().to_vec())
+}
+
+async fn send(head: Parts, body: Vec<u8>, upstream: &Client) -> Result<Response<Body>, CutOff> {
+    let mut passed_on = Request::new(kube::client::Body::from(body));
     *passed_on.method_mut() = head.method;
     *passed_on.uri_mut() =
         head.uri.path_and_query().and_then(|p| p.as_str().parse().ok()).unwrap_or_default();
     for (name, value) in &head.headers {
-        if name != http::header::HOST && name != http::header::CONNECTION {
+        if ![HOST, CONNECTION, CONTENT_LENGTH].contains(name) {
             passed_on.headers_mut().append(name, value.clone());
         }
     }

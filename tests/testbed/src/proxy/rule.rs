@@ -43,6 +43,8 @@ pub enum Fault {
     HoldBefore,
     /// The API server acts on it, and whoever sent it waits for the answer in vain.
     HoldAfter,
+    /// The body of the request is changed.
+    EditRequest(fn(Vec<u8>) -> Vec<u8>),
     /// The body of the answer is changed.
     Edit(fn(Vec<u8>) -> Vec<u8>),
 }
@@ -162,6 +164,7 @@ impl Fault {
             | Self::Gate(_)
             | Self::HoldBefore
             | Self::HoldAfter
+            | Self::EditRequest(_)
             | Self::Edit(_)) => other,
         }
     }
