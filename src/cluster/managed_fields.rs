@@ -102,17 +102,34 @@ impl Cluster {
             .fields(&format!("metadata.name={}", object.name))
             .at(&before.to_string())
             .matching(VersionMatch::Exact);
-        let path = Request::new(url_path(target, target.version(), object.namespace.as_deref()));
-        let list = match self.call::<List>(path.list_metadata(&params)).await {
-            Ok(answer) => answer.body.items.unwrap_or_default(),
+        let mut listed = self.list_managed(target, target.version(), object, &params).await;
+        // In the version that it was stored in then it needs no conversion.
+        for version in target.other_versions() {
+            if listed.as_ref().err().is_none_or(|failure| failure.code == Some(410)) {
+                break;
+            }
+            listed = self.list_managed(target, version, object, &params).await;
+        }
+        let items = match listed {
             Err(failure) if failure.code == Some(410) => {
                 tracing::warn!(%object, "the API server took its managedFields away, and has no history of them");
-                return Ok(Vec::new());
+                Vec::new()
             }
-            Err(failure) => return Err(failure),
+            listed => listed?,
         };
-        let same = list.into_iter().map(|item| item.metadata).find(|it| it.uid == written.uid);
+        let same = items.into_iter().map(|item| item.metadata).find(|it| it.uid == written.uid);
         Ok(same.and_then(|it| it.managed_fields).unwrap_or_default())
+    }
+
+    async fn list_managed(
+        &self,
+        target: &Target,
+        version: &str,
+        object: &Object,
+        params: &ListParams,
+    ) -> Result<Vec<Managed>, Failure> {
+        let path = Request::new(url_path(target, version, object.namespace.as_deref()));
+        Ok(self.call::<List>(path.list_metadata(params)).await?.body.items.unwrap_or_default())
     }
 }
 

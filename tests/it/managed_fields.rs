@@ -77,3 +77,19 @@ async fn a_webhook_that_is_down_costs_no_object_its_entries() {
     scene.until_of(&again, "Migrated", is_migrated).await;
     assert_eq!(before.differences(&snapshot(&scene).await), Vec::<String>::new());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_webhook_that_is_down_costs_no_object_its_entries_that_an_older_server_writes_from_its_cache() {
+    let mut webhook = Webhook::start(Mapping::ApiVersionOnly).await.unwrap();
+    let converted = |group: &str| Fixture::widgets(group).converted_by(webhook.conversion());
+    let scene = Scene::new("managed-cache", converted).await;
+    scene.stored_old(&Batch::plain(OBJECTS)).await;
+    let before = snapshot(&scene).await;
+    webhook.stop();
+    let _controller = scene.begin(json!({})).await;
+    let is_under_way = |status: &_| matches!(reason_of(status), Some(Reason::BackingOff | Reason::Migrated));
+    scene.until_of(scene.migration(), "an end, or the webhook's silence", is_under_way).await;
+    webhook.restart().await.unwrap();
+    scene.until_all_migrated(OBJECTS).await;
+    assert_eq!(before.differences(&snapshot(&scene).await), Vec::<String>::new());
+}
