@@ -82,7 +82,7 @@ impl Cluster {
         let Metadata { uid, resource_version, managed_fields } =
             self.call::<Managed>(request).await?.body.metadata;
         if managed_fields.is_none_or(|entries| entries.is_empty()) {
-            return Err(stripped());
+            return Err(self.why_stripped(target, object).await);
         }
         self.stripped.forget(&uid);
         Ok(Written { uid, resource_version })
@@ -121,6 +121,18 @@ impl Cluster {
         Ok(same.and_then(|it| it.managed_fields).unwrap_or_default())
     }
 
+    /// What the webhook's silence is in the server's own words, if that is why.
+    async fn why_stripped(&self, target: &Target, object: &Object) -> Failure {
+        for version in target.other_versions() {
+            let path = Request::new(url_path(target, version, object.namespace.as_deref()));
+            match self.look(&path, object).await {
+                Err(failure) if failure.is_silence_of_webhook() => return failure,
+                Ok(()) | Err(_) => {}
+            }
+        }
+        stripped()
+    }
+
     async fn list_managed(
         &self,
         target: &Target,
@@ -136,6 +148,11 @@ impl Cluster {
 impl Stripped {
     fn of(&self, uid: &str) -> Option<Vec<Value>> {
         self.entries().get(uid).cloned()
+    }
+
+    /// Whether entries of this object wait here.
+    pub(super) fn has(&self, uid: &str) -> bool {
+        self.entries().contains_key(uid)
     }
 
     fn keep(&self, uid: &str, entries: &[Value]) {

@@ -146,7 +146,8 @@ impl Cluster {
         written: Metadata,
     ) -> Result<Written, Failure> {
         let Metadata { uid, resource_version, is_managed, .. } = written;
-        let was_stripped = object.is_managed && !is_managed && uid == object.uid;
+        let had_entries = object.is_managed || self.stripped.has(&uid);
+        let was_stripped = had_entries && !is_managed && uid == object.uid;
         let written = Written { uid, resource_version };
         if was_stripped {
             return self.restore_managers(target, object, written).await;
@@ -155,7 +156,7 @@ impl Cluster {
         Ok(written)
     }
 
-    async fn look(&self, path: &Request, object: &Object) -> Result<(), Failure> {
+    pub(super) async fn look(&self, path: &Request, object: &Object) -> Result<(), Failure> {
         self.call::<PartialObject>(path.get_metadata(&object.name, &GetParams::default())).await.map(|_| ())
     }
 }

@@ -1,7 +1,7 @@
 //! `managedFields` that the API server takes away when it can't convert to the versions that they name: before Kubernetes
 //! 1.37 it does so in any write.
 
-use restow::api::Reason;
+use restow::api::{Reason, StorageMigrationStatus};
 use serde_json::json;
 use testbed::control_plane::{ControlPlane, Options};
 use testbed::crd::Fixture;
@@ -64,16 +64,25 @@ async fn a_webhook_that_is_down_costs_no_object_its_entries() {
     scene.stored_old(&Batch::plain(OBJECTS)).await;
     let _controller = scene.begin(json!({})).await;
     scene.until_all_migrated(OBJECTS).await;
-    // Stored in the storage version, they need no conversion, but their entries do.
+    // Stored in the storage version, they need no conversion, but their entries do; those of the others don't.
+    let others = Batch::plain(OBJECTS).across(&["managed-webhook"]);
+    objects::create(&scene.client, &scene.kind, "v1", &others).await.unwrap();
     let before = snapshot(&scene).await;
     webhook.stop();
     let again = format!("{}-again", scene.migration());
     scene.migrate_as(&again, json!({ "resource": scene.resource(), "mode": "Always" })).await;
-    let is_under_way = |status: &_| matches!(reason_of(status), Some(Reason::BackingOff | Reason::Migrated));
+    let is_under_way = |status: &StorageMigrationStatus| {
+        assert!(status.refusals.is_empty(), "{status:#?}");
+        let says_why = status.conditions.first().is_some_and(|c| c.message.contains("conversion webhook"));
+        says_why || reason_of(status) == Some(Reason::Migrated)
+    };
     scene.until_of(&again, "an end, or the webhook's silence", is_under_way).await;
     plane.etcd().compact_now().await;
     webhook.restart().await.unwrap();
-    let is_migrated = |status: &_| reason_of(status) == Some(Reason::Migrated);
+    let is_migrated = |status: &StorageMigrationStatus| {
+        assert!(status.refusals.is_empty(), "{status:#?}");
+        reason_of(status) == Some(Reason::Migrated)
+    };
     scene.until_of(&again, "Migrated", is_migrated).await;
     assert_eq!(before.differences(&snapshot(&scene).await), Vec::<String>::new());
 }
