@@ -9,13 +9,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kube::api::{ListParams, Patch, PatchParams, ValidationDirective, VersionMatch};
+use kube::api::{ListParams, VersionMatch};
 use kube::core::Request;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::Cluster;
 use super::objects::url_path;
-use super::{Cluster, FIELD_MANAGER};
 use crate::plan::{Failure, Object, Target, Written};
 
 /// So many objects may wait for their entries. A target is left alone when a few visits in a row have failed, so there are never
@@ -71,16 +71,8 @@ impl Cluster {
         // Only as long as nobody else has written: what others see to is theirs.
         let Written { uid, resource_version } = written;
         let metadata = json!({ "uid": uid, "resourceVersion": resource_version, "managedFields": entries });
-        let with_entries = Patch::Merge(json!({ "metadata": metadata }));
-        let params = PatchParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            field_validation: Some(ValidationDirective::Ignore),
-            ..PatchParams::default()
-        };
-        let path = Request::new(url_path(target, target.version(), object.namespace.as_deref()));
-        let request = path.patch_metadata(&object.name, &params, &with_entries);
-        let Metadata { uid, resource_version, managed_fields } =
-            self.call::<Managed>(request).await?.body.metadata;
+        let answer: Managed = self.patch(target, object, json!({ "metadata": metadata })).await?;
+        let Metadata { uid, resource_version, managed_fields } = answer.metadata;
         if managed_fields.is_none_or(|entries| entries.is_empty()) {
             return Err(self.why_stripped(target, object).await);
         }
@@ -124,10 +116,8 @@ impl Cluster {
     /// What the webhook's silence is in the server's own words, if that is why.
     async fn why_stripped(&self, target: &Target, object: &Object) -> Failure {
         for version in target.other_versions() {
-            let path = Request::new(url_path(target, version, object.namespace.as_deref()));
-            match self.look(&path, object).await {
-                Err(failure) if failure.is_silence_of_webhook() => return failure,
-                Ok(()) | Err(_) => {}
+            if let Some(failure) = self.silence(target, version, object).await {
+                return failure;
             }
         }
         stripped()

@@ -2,9 +2,9 @@
 
 use kube::api::{GetParams, ListParams, Patch, PatchParams, ValidationDirective, VersionMatch};
 use kube::core::Request;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Cluster, FIELD_MANAGER};
 use crate::plan::{
@@ -103,21 +103,14 @@ impl Cluster {
                 };
             }
         }
-        let path = Request::new(url_path(target, target.version(), object.namespace.as_deref()));
-        let params = PatchParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            field_validation: Some(ValidationDirective::Ignore),
-            ..PatchParams::default()
-        };
-        let request = path.patch_metadata(&object.name, &params, &Patch::Merge(json!({})));
-        let written = match self.call::<PartialObject>(request).await {
-            Ok(answer) => self.with_managers(target, object, answer.body.metadata).await,
+        let written = match self.patch::<PartialObject>(target, object, json!({})).await {
+            Ok(answer) => self.with_managers(target, object, answer.metadata).await,
             Err(failure) => Err(failure),
         };
         match read_visit(target, object, written) {
             Reading::Plain(outcome) => outcome,
             Reading::LookAgain(first) => {
-                let look = self.look(&path, object).await;
+                let look = self.look(target, target.version(), object).await;
                 read_second_look(target, object, first, look)
             }
         }
@@ -132,11 +125,7 @@ impl Cluster {
         let outcome = self.visit(target, object).await;
         let is_stored = matches!(outcome, Outcome::Rewritten(_) | Outcome::Unchanged);
         let Some(version) = target.other_versions().next().filter(|_| is_stored) else { return outcome };
-        let path = Request::new(url_path(target, version, object.namespace.as_deref()));
-        match self.look(&path, object).await {
-            Err(failure) if failure.is_silence_of_webhook() => Outcome::Deferred(failure),
-            Ok(()) | Err(_) => outcome,
-        }
+        self.silence(target, version, object).await.map_or(outcome, Outcome::Deferred)
     }
 
     async fn with_managers(
@@ -146,8 +135,7 @@ impl Cluster {
         written: Metadata,
     ) -> Result<Written, Failure> {
         let Metadata { uid, resource_version, is_managed, .. } = written;
-        let had_entries = object.is_managed || self.stripped.has(&uid);
-        let was_stripped = had_entries && !is_managed && uid == object.uid;
+        let was_stripped = !is_managed && uid == object.uid && (object.is_managed || self.stripped.has(&uid));
         let written = Written { uid, resource_version };
         if was_stripped {
             return self.restore_managers(target, object, written).await;
@@ -156,7 +144,30 @@ impl Cluster {
         Ok(written)
     }
 
-    pub(super) async fn look(&self, path: &Request, object: &Object) -> Result<(), Failure> {
+    /// Sends a merge patch to an object at the storage version, and reads its metadata from the answer.
+    pub(super) async fn patch<T: DeserializeOwned>(
+        &self,
+        target: &Target,
+        object: &Object,
+        merge: Value,
+    ) -> Result<T, Failure> {
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            field_validation: Some(ValidationDirective::Ignore),
+            ..PatchParams::default()
+        };
+        let path = Request::new(url_path(target, target.version(), object.namespace.as_deref()));
+        let request = path.patch_metadata(&object.name, &params, &Patch::Merge(merge));
+        Ok(self.call(request).await?.body)
+    }
+
+    /// What the server says of a webhook that doesn't convert the object to a version, if it is silent.
+    pub(super) async fn silence(&self, target: &Target, version: &str, object: &Object) -> Option<Failure> {
+        self.look(target, version, object).await.err().filter(Failure::is_silence_of_webhook)
+    }
+
+    async fn look(&self, target: &Target, version: &str, object: &Object) -> Result<(), Failure> {
+        let path = Request::new(url_path(target, version, object.namespace.as_deref()));
         self.call::<PartialObject>(path.get_metadata(&object.name, &GetParams::default())).await.map(|_| ())
     }
 }

@@ -31,8 +31,7 @@ async fn entries_that_a_visit_takes_away_are_put_back() {
         let loses = Rule::new(Fault::EditRequest(take_away)).method("PATCH").uri(format!("/{name}?"));
         proxy.add(loses.times(times));
     }
-    let _controller = scene.controller_through(&proxy, &[]).await;
-    scene.migrate(json!({})).await;
+    let _controller = scene.begin_through(&proxy, json!({})).await;
     let status = scene.until(Reason::Migrated).await;
     assert_eq!(status.progress.map(|p| (p.rewritten, p.refused)), Some((OBJECTS as u64, 0)));
     assert_eq!(scene.stored().await, counts([("v1", OBJECTS)]));
