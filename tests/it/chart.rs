@@ -14,7 +14,7 @@ use testbed::binaries::Program;
 use testbed::control_plane::{ControlPlane, Options};
 use testbed::crd::{self, Fixture};
 
-use crate::manifests::{accepts, documents, know_monitors, path, render, succeeds, text};
+use crate::manifests::{accepts, documents, know_monitors, path, render_with, succeeds, text};
 use crate::scene::{BINARY, eventually, install, manifests};
 
 const RULES: &str = include_str!("../../manifests/monitoring/rules.yaml");
@@ -49,6 +49,7 @@ tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]
 affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: k, operator: Exists}]}]}}}
 topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {i: j}}}]
 networkPolicy: {enabled: true}
+flowControl: {enabled: true}
 prometheus: {podmonitor: {enabled: true, interval: 30s, labels: {o: p}}, prometheusrule: {enabled: true, labels: {q: r}}}
 ";
 
@@ -59,10 +60,15 @@ fn the_chart_has_nothing_that_lint_finds_fault_with() {
 }
 
 #[test]
-fn with_its_defaults_the_chart_installs_what_the_manifests_do() {
-    let ours = documents(&render(&manifests().join("default")));
-    let mut ours: Vec<Value> = ours.into_iter().filter(|object| object["kind"] != "Namespace").collect();
-    let mut theirs = documents(&rendered(&[]));
+fn the_chart_installs_what_the_manifests_do() {
+    let flow_control = ["--set", "flowControl.enabled=true"];
+    for (components, set) in [(&[][..], &[][..]), (&["flow-control"], &flow_control)] {
+        are_the_same(documents(&render_with(components)), documents(&rendered(set)));
+    }
+}
+
+fn are_the_same(mut ours: Vec<Value>, mut theirs: Vec<Value>) {
+    ours.retain(|object| object["kind"] != "Namespace");
     for object in ours.iter_mut().chain(&mut theirs) {
         normalize(object);
     }
@@ -95,7 +101,7 @@ async fn with_everything_switched_on_the_server_takes_what_is_rendered() {
         let file = plane.new_path("rendered.yaml");
         let rendered = rendered(&args);
         let kinds: Vec<_> = documents(&rendered).iter().map(|object| text(&object["kind"])).collect();
-        for kind in ["Deployment", "PodDisruptionBudget", "NetworkPolicy", "PrometheusRule"] {
+        for kind in ["Deployment", "FlowSchema", "PodDisruptionBudget", "NetworkPolicy", "PrometheusRule"] {
             assert!(kinds.contains(&kind.to_owned()), "{case}: {kinds:?} lack {kind}");
         }
         let rules =

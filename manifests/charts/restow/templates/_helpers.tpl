@@ -47,3 +47,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
   name: {{ include "restow.serviceAccountName" . }}
   namespace: {{ .Release.Namespace }}
 {{- end -}}
+
+{{/* The same to API Priority and Fairness. */}}
+{{- define "restow.flowSubjects" -}}
+- kind: ServiceAccount
+  serviceAccount:
+    name: {{ include "restow.serviceAccountName" . }}
+    namespace: {{ .Release.Namespace }}
+{{- end -}}
