@@ -81,7 +81,7 @@ impl Scenario {
             Self::Plain => 20_000,
             Self::Memory => 200_000,
             Self::Webhook | Self::TenKb | Self::Bytes | Self::Restart | Self::Again => 5000,
-            Self::DefaultPace | Self::Foreground => 4000,
+            Self::DefaultPace | Self::Foreground => 6000,
             Self::HundredKb => 1000,
         }
     }
